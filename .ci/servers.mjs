@@ -159,3 +159,12 @@ export async function agentPackages() {
   const mcp = '@modelcontextprotocol/sdk';
   return { LANGGRAPH: langGraph, MCP_SDK: await npmPackage(mcp, MCP_SDK, `${mcp}/package.json`, 'mcp-sdk') };
 }
+
+const AI_SDK_REACT = '4.0.177';
+const REACT = '19.3.1';
+
+/** The folder with `@ai-sdk/react`, its `ai` 7, and React in its node_modules, 35 MB. */
+export async function aiSdkReact() {
+  const packages = [`@ai-sdk/react@${AI_SDK_REACT}`, `react@${REACT}`, `react-dom@${REACT}`];
+  return npmPackages(`ai-sdk-react-${AI_SDK_REACT}`, packages, '@ai-sdk/react/package.json');
+}

@@ -15,6 +15,7 @@ import { checks, componentImports, imports, report } from './checks.mjs';
 import { flushOutput, runStepInThisProcess, runSteps } from './run-steps.mjs';
 import {
   agentPackages,
+  aiSdkReact,
   betterSqlite3,
   nodeWithSqlite,
   postgresPrograms,
@@ -252,6 +253,7 @@ const STEPS = [
         POSTGRES_BIN: await postgresPrograms(),
         REDIS_SERVER: await redisProgram(),
         WRANGLER: await wrangler(),
+        AI_SDK_REACT: await aiSdkReact(),
         ...(values.long && (await agentPackages())),
       };
       await nodeTests('tests/servers', values.long ? 60 : 20, { env, node: await nodeWithSqlite() });

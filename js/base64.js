@@ -1,5 +1,6 @@
 // A program whose wasm is text in a module: base64 of gzip.
 
+import { bytesOf } from './bytes.js';
 import { RethreadError } from './error.js';
 
 /** Returns the bytes of a wasm that the build wrote as text. Throws `not_initialized` where nothing decompresses. */
@@ -10,6 +11,5 @@ export async function decompress(text) {
       'this platform has no DecompressionStream, which the inlined wasm needs: import rethread/slim, and pass the bytes to init()',
     );
   }
-  const packed = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
-  return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip'))).arrayBuffer();
+  return new Response(new Blob([bytesOf(text)]).stream().pipeThrough(new DecompressionStream('gzip'))).arrayBuffer();
 }

@@ -1,5 +1,6 @@
 // Collects the credentials that `drive` sends and removes their values from error texts.
 
+import { bytesOf } from './bytes.js';
 import { headerPairs } from './header-pairs.js';
 
 /** Headers that contain no credential. The core accepts the same names in `provider.headers`
@@ -75,7 +76,7 @@ function secretsOf(value) {
 
 function basicParts(token) {
   try {
-    const pair = new TextDecoder().decode(Uint8Array.from(atob(token.trim()), (char) => char.charCodeAt(0)));
+    const pair = new TextDecoder().decode(bytesOf(token.trim()));
     const at = pair.indexOf(':');
     return at < 0 ? [pair] : [pair, pair.slice(0, at), pair.slice(at + 1)];
   } catch {

@@ -1,24 +1,17 @@
 // Converts the Blobs and bytes of an input to base64, because JSON can represent neither.
 
+import { base64Of } from './bytes.js';
 import { RethreadError } from './error.js';
 import { isBytes, isList, memberOf, reasonOf } from './untrusted-value.js';
 import { time } from './arguments.js';
 import { withJsonSchemas } from './tool.js';
 
-const CHUNK = 0x8000;
-
-function base64(bytes) {
-  let binary = '';
-  for (let at = 0; at < bytes.length; at += CHUNK) binary += String.fromCharCode(...bytes.subarray(at, at + CHUNK));
-  return btoa(binary);
-}
-
 async function plainPart(part) {
   const { data } = part ?? {};
-  if (isBytes(data)) return { ...part, data: base64(data) };
+  if (isBytes(data)) return { ...part, data: base64Of(data) };
   if (typeof Blob !== 'undefined' && data instanceof Blob) {
     const mediaType = part.mediaType ?? (data.type || undefined);
-    return { ...part, mediaType, data: base64(new Uint8Array(await data.arrayBuffer())) };
+    return { ...part, mediaType, data: base64Of(new Uint8Array(await data.arrayBuffer())) };
   }
   return part;
 }

@@ -13,6 +13,11 @@ export class OwnRuns {
   #resuming = new Map();
   #sweepAt = SWEEP_SIZE;
 
+  /** @param {number} [leaseMs] `OpenOptions.leaseMs`, for adapters whose loops have holders, too. */
+  constructor(leaseMs) {
+    this.leaseMs = leaseMs;
+  }
+
   add(session, run) {
     this.#runs.set(session, [...this.of(session), run]);
     if (this.#runs.size >= this.#sweepAt) this.#sweep();

@@ -21,10 +21,11 @@ const instances = new InstancePool(program, 'open the store again and get its se
 export class Rethread {
   #handle;
   #isClosed = false;
-  #runs = new OwnRuns();
+  #runs;
 
-  constructor(handle) {
+  constructor(handle, leaseMs) {
     this.#handle = handle;
+    this.#runs = new OwnRuns(leaseMs);
   }
 
   /** @type {PublicRethread['session']} */
@@ -189,6 +190,7 @@ export async function open(options = {}) {
           instance.exports.openRethread(options, localStorageDriver, openDriverStore, cipherOf),
         ),
       ),
+      memberOf(options, 'leaseMs'),
     );
   } catch (error) {
     instances.leave(instance);

@@ -119,7 +119,9 @@ export interface ServedChatOptions<Message extends UIMessageShape = any, Tools e
  *  worker, a test. The question, outputs and answers to approvals are stored before the model is asked. The answer is
  *  stored at the end of each step, with its calls before their tools begin, and in between as by `withSession`. It goes
  *  on when the page leaves: `reconnectToStream` gives the whole message again, from its beginning. Edits and other
- *  answers are branches. A new request ends the answer that is under way, as `stop` does. */
+ *  answers are branches. A new request ends the answer that is under way, as `stop` does. An answer that another process
+ *  makes, or another tab, is followed and stopped, too: by what the store has of it. Its holder counts as alive for
+ *  `OpenOptions.leaseMs` after its last write, by default 10 seconds; what a dead one has left is continued. */
 export declare function sessionTransport<Message extends UIMessageShape = any, Tools extends ToolsShape = any>(
   session: Session,
   options: ServedChatOptions<Message, Tools>,
@@ -128,15 +130,16 @@ export declare function sessionTransport<Message extends UIMessageShape = any, T
   sendMessages: (options: any) => Promise<PlatformReadableStream>;
   reconnectToStream: (options: any) => Promise<PlatformReadableStream | null>;
   /** Ends the answer that is under way or asked for: its signal is aborted, and what has come is kept, with the status
-   *  "stopped". Resolves when that is stored, to false if there is none; one that is only asked for ends later. */
+   *  "stopped". Resolves when that is stored, to false if there is none; one that is only asked for ends later. One of
+   *  another process is waited for for 2 seconds. */
   stop: () => Promise<boolean>;
 };
 
 /** The server of `DefaultChatTransport`: returns a function that answers `POST …` (an answer), `GET …/[id]/stream` (who
  *  reconnects; 204 if nothing is under way) and `POST …/[id]/stop` (204). It does what `sessionTransport` does, for the
- *  session that `session` opens, which may also return a response, such as 401. An answer is under way in one process:
- *  send the requests of a chat to the same one. An error of the store is answered with its code and text and the status
- *  500, a body that is none of `useChat` with 400; other errors reject. */
+ *  session that `session` opens, which may also return a response, such as 401. Any process with the same store may get
+ *  the request. An error of the store is answered with its code and text and the status 500, a body that is none of
+ *  `useChat` with 400; other errors reject. */
 export declare function chatHandler<Message extends UIMessageShape = any, Tools extends ToolsShape = any>(
   options: ServedChatOptions<Message, Tools> & {
     /** `id`: that of the chat. Check here that the request may have it. */
@@ -156,7 +159,7 @@ export declare function toUIMessages<Message extends UIMessageShape = UIMessageS
 /** All messages of the branch that the session shows, for `useChat({ messages })`: those of `toUIMessages`, and the
  *  answer that was arriving when its page was closed, as far as it was kept. A call that can get no result any more,
  *  because a question follows it, has an error as its result, or its denial: without one `ai` rejects the
- *  conversation. */
+ *  conversation. If a `chatHandler` of another process has begun a branch since this one looked, the session shows it. */
 export declare function loadUIMessages<Message extends UIMessageShape = UIMessageShape>(
   session: Session,
   options?: UIMessageOptions,

@@ -37,9 +37,14 @@ export class ArrivingAnswers {
     return this.shown(session).find((answer) => answer.message && isAtEnd(answer, entries, stored))?.message;
   }
 
+  /** What is kept of an answer. @returns {Arriving | undefined} */
+  find(session, id) {
+    return this.#slots(session).find(({ value }) => value?.id === id)?.value ?? undefined;
+  }
+
   /** True if the answer is kept. */
   isKept(session, id) {
-    return this.#slots(session).some(({ value }) => value?.id === id);
+    return this.find(session, id) !== undefined;
   }
 
   /** Keeps an answer, or with `null` no longer: the next write stores it. Returns what undoes that.

@@ -1,6 +1,7 @@
 // What another library keeps of a message, in a part of the stored message that no provider is sent: its items
 // exactly as they were, in JSON, where texts that the message itself has are not stored twice.
 
+import { base64Of, bytesOf } from '../bytes.js';
 import { RethreadError } from '../error.js';
 
 /** Shorter texts are stored again: a reference is no smaller. */
@@ -26,9 +27,6 @@ function textsOf(part) {
   }
 }
 
-const base64 = (bytes) => btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(''));
-const bytesOf = (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
-
 function encodeText(value, texts) {
   if (value.length < SHORTEST_REFERENCE) return value;
   const at = texts.indexOf(value);
@@ -41,7 +39,7 @@ function encodeText(value, texts) {
 
 function encode(value, texts) {
   if (typeof value === 'string') return encodeText(value, texts);
-  if (value instanceof Uint8Array) return { $bytes: base64(value) };
+  if (value instanceof Uint8Array) return { $bytes: base64Of(value) };
   if (Array.isArray(value)) return value.map((entry) => encode(entry ?? null, texts));
   if (typeof value !== 'object' || value === null) return value;
   if (typeof value.toJSON === 'function') return encode(value.toJSON(), texts);

@@ -1,10 +1,14 @@
 // The tools that run in this process: a call that is made twice at once runs its tool once.
 
-/** By session and stored call: the ids of calls come again. @type {Map<string, ToolRun>} */
-const running = new Map();
+/** Of all stores. */
+const PROCESS = {};
+
+/** By scope, then by session and stored call: the ids of calls come again. @type {WeakMap<object, Map<string, ToolRun>>} */
+const running = new WeakMap();
 
 /** One execution of a tool. */
 export class ToolRun {
+  #scope = PROCESS;
   #key = '';
 
   constructor() {
@@ -16,18 +20,20 @@ export class ToolRun {
     this.outcome.catch(() => {});
   }
 
-  /** The execution of a call that is under way. */
-  static under(key) {
-    return running.get(key);
+  /** The execution of a call that is under way. `scope`: an open store, if others may have a call of the same key. */
+  static under(key, scope = PROCESS) {
+    return running.get(scope)?.get(key);
   }
 
-  claim(key) {
-    this.#key = key;
-    running.set(key, this);
+  claim(key, scope = PROCESS) {
+    [this.#key, this.#scope] = [key, scope];
+    const runs = running.get(scope) ?? new Map();
+    running.set(scope, runs.set(key, this));
   }
 
   release() {
-    if (running.get(this.#key) === this) running.delete(this.#key);
+    const runs = running.get(this.#scope);
+    if (runs?.get(this.#key) === this) runs.delete(this.#key);
   }
 
   /** Performs the work, whose outcome is that of the execution; the claim ends with it.

@@ -28,7 +28,7 @@ export interface OpenOptions {
    *  after its last write (100 to 86400000, default 30000). Use the same value in every process. The owner renews
    *  the lease during the run. A holder that was frozen while another process took over writes nothing, and its run
    *  ends "failed" with `conflict`. A lease that this `open` wrote, and of which the reply was lost, does not hold up
-   *  its own calls. */
+   *  its own calls. Holders of answers of `rethread/ai-sdk` have it, too, with another default. */
   leaseMs?: number;
   /** How long a call of a driver or of a store of your own may take, in milliseconds (10 to 86400000, default 60000).
    *  Then it fails with `store_error`. `details.outcome` is "unknown" if it may write: it may be stored, also later;

@@ -46,6 +46,10 @@ export class MessageAssembler {
     );
   }
 
+  get id() {
+    return this.#message.id;
+  }
+
   set id(id) {
     this.#message.id = id;
   }

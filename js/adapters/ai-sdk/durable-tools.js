@@ -1,17 +1,18 @@
 // Tools that store that they start before they do, and their result when they have one.
 
 import { RethreadError } from '../../error.js';
+import { Session } from '../../session.js';
 import { INTERRUPTED } from '../interrupted.js';
 import { findCall, lostCalls, resultOfCall, startItems, storeLost, storeResult } from './calls.js';
-import { BySession } from './by-session.js';
 import { untilStored } from './under-way.js';
 import { plain } from '../plain.js';
 import { storedChat } from './stored-chat.js';
+import { ToolRun } from '../tool-run.js';
 
 const ON_INTERRUPTED = ['report', 'rerun'];
 
-/** The tools that run in this process, by stored call: the ids of calls come again. @type {BySession<Promise<any>>} */
-const running = new BySession();
+/** What names a stored call in `ToolRun`: the ids of calls come again. @returns {[string, object]} */
+const keyOf = (session, { invocation }) => [JSON.stringify([session.id, invocation]), Session.storeOf(session)];
 
 const textOf = (content) => (typeof content === 'string' ? content : JSON.stringify(content));
 
@@ -33,44 +34,46 @@ async function lastOf(outputs) {
   return last;
 }
 
-/** One execution of the tool of a call. */
-class Execution {
+/** The call of a durable tool. */
+class DurableCall {
   #session;
   #chat;
   #callId;
   #signal;
-  #invocation = '';
-  #outcome;
 
   constructor(session, { toolCallId, abortSignal }) {
     this.#session = session;
     this.#chat = storedChat(session);
     this.#callId = toolCallId;
     this.#signal = abortSignal;
-    this.#outcome = withResolvers();
-    // Nobody may wait for it.
-    this.#outcome.promise.catch(() => {});
+  }
+
+  /** Returns the output of the tool. @param {() => any} invoke */
+  run(invoke, isRepeatable) {
+    return new ToolRun().perform(async (own) => {
+      const known = await this.#begin(own, isRepeatable);
+      return known ? known() : this.#invoke(invoke);
+    });
   }
 
   /** Stores that the tool begins, in an append that fails if another process was first. If the call was started
-   *  already, returns where its output comes from. */
-  async #begin(isRepeatable) {
+   *  already, returns where its output comes from. @param {ToolRun} own */
+  async #begin(own, isRepeatable) {
     await untilStored(this.#session, this.#callId);
     const { known } = await this.#chat.change((entries) => {
-      this.#release();
+      own.release();
       const found = findCall(entries, this.#callId);
       if (!found) throw this.#unknownCall();
       const { entry, call } = found;
       const { result } = call;
-      const other = running.get(this.#session, call.invocation);
+      const other = ToolRun.under(...keyOf(this.#session, call));
       if (result) return { items: [], known: async () => outputOf(knownResult(call)) };
-      if (other) return { items: [], known: () => other };
+      if (other) return { items: [], known: () => other.outcome };
       if (entry.starts.has(this.#callId) && !isRepeatable)
         return { items: [], known: async () => outputOf({ content: INTERRUPTED, isError: true }) };
       // Of an answer that was stopped meanwhile, the model may have been told that the tool did not run.
       this.#signal?.throwIfAborted();
-      this.#invocation = call.invocation;
-      running.set(this.#session, call.invocation, this.#outcome.promise);
+      own.claim(...keyOf(this.#session, call));
       return { items: startItems(entry, this.#callId), known: undefined };
     });
     return known;
@@ -88,22 +91,6 @@ class Execution {
     await storeResult(this.#chat, this.#callId, result).catch(() => this.#chat.unstored.set(this.#callId, result));
   }
 
-  /** Returns the output of the tool. @param {() => any} invoke */
-  async run(invoke, isRepeatable) {
-    try {
-      const known = await this.#begin(isRepeatable);
-      if (known) return await known();
-      const output = await this.#invoke(invoke);
-      this.#outcome.resolve(output);
-      return output;
-    } catch (error) {
-      this.#outcome.reject(error);
-      throw error;
-    } finally {
-      this.#release();
-    }
-  }
-
   async #invoke(invoke) {
     let output;
     try {
@@ -116,19 +103,6 @@ class Execution {
     await this.#end({ result: plain(output) ?? null });
     return output;
   }
-
-  #release() {
-    const own = this.#invocation;
-    if (own && running.get(this.#session, own) === this.#outcome.promise) running.delete(this.#session, own);
-    this.#invocation = '';
-  }
-}
-
-function withResolvers() {
-  /** @type {any} */
-  const made = {};
-  made.promise = new Promise((resolve, reject) => Object.assign(made, { resolve, reject }));
-  return made;
 }
 
 const messageOfError = (error) => (error instanceof Error ? error.message : textOf(error ?? 'unknown error'));
@@ -163,7 +137,7 @@ export function durableTools(tools, session, options = {}) {
       if (typeof tool?.execute !== 'function') return [name, tool];
       const isRepeatable = onInterrupted[name] === 'rerun';
       const execute = (input, details) =>
-        new Execution(session, details).run(() => tool.execute(input, details), isRepeatable);
+        new DurableCall(session, details).run(() => tool.execute(input, details), isRepeatable);
       const durable = Object.assign(Object.create(Object.getPrototypeOf(tool)), tool, { execute });
       if (isRepeatable) mayRerun.add(durable);
       return [name, durable];
@@ -181,10 +155,11 @@ const untilAborted = (signal) =>
 /** Answers a call that has no result because its process ended. A tool that may run again does. */
 async function settleCall(session, lost, { tool, signal }) {
   const { call, isStarted } = lost;
-  const other = running.get(session, call.invocation);
+  const other = ToolRun.under(...keyOf(session, call));
   if (!other && !(isStarted && mayRerun.has(tool))) return storeLost(storedChat(session), lost);
   // Its failure is its result, and stored.
-  const output = other ?? Promise.resolve(tool.execute(call.arguments, { toolCallId: call.callId, messages: [] }));
+  const output =
+    other?.outcome ?? Promise.resolve(tool.execute(call.arguments, { toolCallId: call.callId, messages: [] }));
   return Promise.race([output.catch(() => {}), untilAborted(signal)]);
 }
 

@@ -1,16 +1,10 @@
 // Files of UI messages, which are URLs, and the neutral parts of images and files.
 
+import { base64OfText } from '../../bytes.js';
 import { without } from '../plain.js';
 
 const BASE64_URL = /^data:([^,]*);base64,/;
 const TEXT_URL = /^data:([^,]*),/;
-
-/** The base64 of the UTF-8 bytes of a text. */
-function base64OfText(text) {
-  let binary = '';
-  for (const byte of new TextEncoder().encode(text)) binary += String.fromCharCode(byte);
-  return btoa(binary);
-}
 
 /** The bytes of a data URL as base64; undefined if it is none, or cannot be read. */
 function dataOf(url) {

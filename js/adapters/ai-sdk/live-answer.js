@@ -1,13 +1,13 @@
 // An answer that is made here and sent to any number of pages, which come and go.
 
 import { RethreadError } from '../../error.js';
-import { messageChunks } from './message-chunks.js';
+import { callsSince, messageChunks } from './message-chunks.js';
 
 /** Milliseconds that a tool waits for its call to come in the stream of the answer. */
 const CALL_WAIT_MS = 5000;
 
 /** What a page is told of an error. Others may quote what is not for everybody. */
-const errorText = (error) => (error instanceof RethreadError ? error.message : 'An error occurred.');
+export const errorText = (error) => (error instanceof RethreadError ? error.message : 'An error occurred.');
 
 /** Cancels what nobody reads any more. @param {Promise<ReadableStreamDefaultReader>} begun */
 const cancel = (begun) => begun.then((reader) => reader.cancel()).catch(() => {});
@@ -15,6 +15,7 @@ const cancel = (begun) => begun.then((reader) => reader.cancel()).catch(() => {}
 export class LiveAnswer {
   #answer;
   #base;
+  #hold;
   /** What was sent so far. @type {any[]} */
   #chunks = [];
   #isOver = false;
@@ -27,10 +28,11 @@ export class LiveAnswer {
   #done = Promise.resolve();
 
   /** @param {import('./transport.js').PassingAnswer} answer Stores what passes. @param {any} base The message that it
-   *  continues, as it is stored. */
-  constructor(answer, base) {
+   *  continues, as it is stored. @param {import('./answer-hold.js').AnswerHold} hold The mark for other processes. */
+  constructor(answer, base, hold) {
     this.#answer = answer;
     this.#base = base;
+    this.#hold = hold;
     this.#stopped = new Promise((resolve) => {
       this.#stop = () => resolve({ isStopped: true });
     });
@@ -62,6 +64,7 @@ export class LiveAnswer {
       await this.#send({ type: 'error', errorText: errorText(error) });
       await this.#answer.end('failed');
     }
+    await this.#hold.release();
     this.#isOver = true;
     this.#notify();
   }
@@ -85,6 +88,7 @@ export class LiveAnswer {
 
   async #send(chunk) {
     this.#publish(await this.#answer.pass(chunk));
+    this.#hold.update(this.#answer.id);
   }
 
   #publish(chunks) {
@@ -121,10 +125,12 @@ export class LiveAnswer {
     await this.#answer.storeNow();
   }
 
-  /** A stream for a page. One that connects again gets the whole message: it begins the message anew.
-   *  @returns {ReadableStream} */
-  stream({ isReplay }) {
-    const before = isReplay && this.#base ? messageChunks(this.#base) : [];
+  /** A stream for a page. One that connects again gets the whole message: it begins the message anew. `shown`: what the
+   *  page that asks has of a message that is continued. @param {{ shown?: any }} [page] @returns {ReadableStream} */
+  stream({ shown } = {}) {
+    const base = this.#base;
+    const known = shown ? callsSince : (_, message) => messageChunks(message);
+    const before = base ? known(shown, base) : [];
     let at = 0;
     return new ReadableStream({
       pull: async (controller) => {

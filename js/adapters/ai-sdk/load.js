@@ -1,6 +1,7 @@
 // The stored messages of a chat, for a page that begins.
 
 import { readMessages } from '../session-messages.js';
+import { followBranch } from './answer-hold.js';
 import { replayed } from './changes.js';
 import { arriving } from './marks.js';
 import { readablePart } from './parts.js';
@@ -9,6 +10,7 @@ import { withClosedCalls } from './transport.js';
 
 /** @type {typeof import('../ai-sdk.d.ts').loadUIMessages} */
 export async function loadUIMessages(session, { ai } = {}) {
+  await followBranch(session);
   const { messages: stored } = await readMessages(session);
   const entries = readEntries(stored);
   const messages = entries.map(messageOf);

@@ -1,5 +1,6 @@
 // Prompts as a language model of `ai` 6 or 7 gets them: repaired, and as parts of UI messages.
 
+import { base64Of, base64OfText } from '../../bytes.js';
 import { formatsOf } from '../../formats.js';
 import { program } from '../../rethread-program.js';
 import { plain } from '../plain.js';
@@ -91,20 +92,14 @@ export function repairedPrompt(prompt) {
   return messages.some(isEmpty) ? messages.filter((message) => !isEmpty(message)) : messages;
 }
 
-function base64Of(data) {
-  if (typeof data === 'string') return data;
-  return btoa(Array.from(data, (byte) => String.fromCharCode(byte)).join(''));
-}
-
 /** The URL of a file, of version 3 or 4 of the specification. Undefined for what only its provider has. */
 export function fileUrl({ data, mediaType }) {
   if (data instanceof URL) return data.href;
-  if (typeof data === 'string' || data instanceof Uint8Array) {
-    return /^(data:|https?:)/.test(String(data)) ? String(data) : `data:${mediaType};base64,${base64Of(data)}`;
-  }
+  if (data instanceof Uint8Array) return `data:${mediaType};base64,${base64Of(data)}`;
+  if (typeof data === 'string') return /^(data:|https?:)/.test(data) ? data : `data:${mediaType};base64,${data}`;
   if (data?.type === 'url') return data.originalUrl ?? String(data.url);
   if (data?.type === 'data') return fileUrl({ data: data.data, mediaType });
-  if (data?.type === 'text') return `data:${mediaType};base64,${base64Of(new TextEncoder().encode(data.text))}`;
+  if (data?.type === 'text') return `data:${mediaType};base64,${base64OfText(data.text)}`;
   return undefined;
 }
 

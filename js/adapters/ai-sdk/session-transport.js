@@ -1,8 +1,10 @@
 // `sessionTransport` and `chatHandler`: a chat whose loop runs here, in the process that has the session.
 
 import { RethreadError } from '../../error.js';
+import { AnswerHold, followBranch, heldAnswer, isUnderWay, stopElsewhere } from './answer-hold.js';
 import { BySession } from './by-session.js';
 import { checkSession, durableTools, leaveCalls, settleCalls } from './durable-tools.js';
+import { followedAnswer } from './followed-answer.js';
 import { newAnswer, newId } from './ids.js';
 import { LiveAnswer } from './live-answer.js';
 import { isObject } from '../plain.js';
@@ -46,11 +48,23 @@ async function endAnswer(session) {
   return live !== undefined;
 }
 
-/** Ends the answer that is under way, or asked for. @returns {Promise<boolean>} */
-async function stopAnswer(session) {
+/** Ends the answer that is under way, or asked for, in this process. @returns {Promise<boolean>} */
+async function stopHere(session) {
   const request = asked.get(session);
   request?.abort();
   return (await endAnswer(session)) || request !== undefined;
+}
+
+/** Ends the answer that is under way, or asked for. @returns {Promise<boolean>} */
+const stopAnswer = async (session) => (await stopHere(session)) || stopElsewhere(session);
+
+/** A stream of the answer that is under way, in this process or in another one. @returns {Promise<any>} */
+async function resumedAnswer(session) {
+  const live = liveAnswers.get(session);
+  if (live) return live.stream();
+  await session.refresh();
+  const hold = heldAnswer(session);
+  return hold && isUnderWay(hold) ? followedAnswer(session, hold) : null;
 }
 
 /** Answers of earlier requests that could not be stored. */
@@ -77,27 +91,50 @@ function streamOf(answer) {
 }
 
 /** Stores what a page sends. Returns its messages as they are stored, and the one that goes on. */
-async function storedPage(session, tools, { page, trigger, messageId, signal }) {
+async function storedPage(session, tools, { page, base, hold, signal }) {
   const chat = storedChat(session);
   await leaveCalls(session, tools, page.at(-1));
   await chat.storePage(page);
-  const base = continuedMessage({ trigger, messageId, messages: page });
+  await hold.begin();
   if (base && base === page.at(-1)) await settleCalls(session, tools, signal);
   const messages = withClosedCalls(await chat.pageMessages(page));
   return { messages, continued: base && messages.find(({ id }) => id === base.id) };
 }
 
-/** Stores what a page sends, and begins the answer. */
+/** Ends other answers, stores what a page sends, and begins the answer. */
 async function beginAnswer(session, options, { page, trigger, messageId, signal, ...request }) {
   await endAnswer(session);
+  await stopElsewhere(session);
+  await followBranch(session);
   await settleAnswers(session);
+  const base = continuedMessage({ trigger, messageId, messages: page });
+  const id = base?.id ?? newId();
+  const hold = new AnswerHold(session, id);
+  try {
+    return await beginHeld(hold, session, options, {
+      ...request,
+      page,
+      base,
+      id,
+      signal: AbortSignal.any([signal, hold.signal]),
+    });
+  } catch (error) {
+    await hold.release();
+    throw error;
+  }
+}
+
+/** @param {AnswerHold} hold */
+async function beginHeld(hold, session, options, { page, base, id, signal, ...request }) {
   const tools = durableTools(options.tools ?? {}, session, options.durable);
-  const { messages, continued } = await storedPage(session, tools, { page, trigger, messageId, signal });
+  const { messages, continued } = await storedPage(session, tools, { page, base, hold, signal });
+  hold.update(id);
   const owner = { chat: storedChat(session), unstored: answersOf(session) };
-  const passing = new PassingAnswer(owner, continued ?? newAnswer(newId()), { isReplay: false });
-  const live = new LiveAnswer(passing, continued);
+  const passing = new PassingAnswer(owner, continued ?? newAnswer(id), { isReplay: false });
+  const live = new LiveAnswer(passing, continued, hold);
   liveAnswers.set(session, '', live);
   if (signal.aborted) void live.stop();
+  else signal.addEventListener('abort', () => void live.stop(), { once: true });
   const make = () => options.answer({ ...request, session, tools, messages, abortSignal: live.signal });
   const made = (async () => (signal.aborted ? new ReadableStream() : streamOf(await make())))();
   const done = live.start(made).then(() => {
@@ -105,14 +142,14 @@ async function beginAnswer(session, options, { page, trigger, messageId, signal,
     liveAnswers.delete(session);
     if (!owner.unstored.size) unstored.delete(session);
   });
-  return { live, made, done };
+  return { live, shown: base, made, done };
 }
 
-/** Returns the answer when the application has begun it, or it was stopped before.
+/** Returns the stream of the answer when the application has begun it, or it was stopped before.
  *  @param {any} session @param {any} options @param {any} request */
 async function answered(session, options, { messages, ...request }) {
   const page = withClosedCalls(checkedMessages(messages));
-  const { live, made, done } = await inTurn(session, (signal) =>
+  const { live, shown, made, done } = await inTurn(session, (signal) =>
     beginAnswer(session, options, { ...request, page, signal }),
   );
   try {
@@ -121,7 +158,7 @@ async function answered(session, options, { messages, ...request }) {
     await done;
     throw error;
   }
-  return live;
+  return live.stream({ shown });
 }
 
 function checkedOptions(options, what) {
@@ -142,12 +179,11 @@ export function sessionTransport(session, given) {
   return {
     resumeStreamIsReplay: true,
     async sendMessages({ abortSignal, messages, trigger, messageId, body }) {
-      const live = await answered(session, options, { messages, trigger, messageId, body });
-      return untilAborted(live.stream({ isReplay: false }), abortSignal);
+      return untilAborted(await answered(session, options, { messages, trigger, messageId, body }), abortSignal);
     },
     async reconnectToStream(/** @type {any} */ { abortSignal } = {}) {
-      const live = liveAnswers.get(session);
-      return live ? untilAborted(live.stream({ isReplay: true }), abortSignal) : null;
+      const stream = await resumedAnswer(session);
+      return stream && untilAborted(stream, abortSignal);
     },
     stop: () => stopAnswer(session),
   };
@@ -232,12 +268,11 @@ async function respond(options, open, request) {
     return new Response(null, { status: 204 });
   }
   if (target.what === 'stream') {
-    const live = liveAnswers.get(session);
-    return live ? responseOf(live.stream({ isReplay: true })) : new Response(null, { status: 204 });
+    const stream = await resumedAnswer(session);
+    return stream ? responseOf(stream) : new Response(null, { status: 204 });
   }
   const { id, messages, trigger, messageId, ...more } = body;
-  const live = await answered(session, options, { messages, trigger, messageId, request, body: more });
-  return responseOf(live.stream({ isReplay: false }));
+  return responseOf(await answered(session, options, { messages, trigger, messageId, request, body: more }));
 }
 
 /** @param {any} given @returns {(request: Request) => Promise<Response>} */

@@ -42,6 +42,8 @@ export class PassingAnswer {
   /** The chunks that came before that is known. @type {any[]} */
   #held = [];
   #keptAt = Date.now();
+  /** @type {any} */
+  #timer;
   #ending;
   /** True once a chunk came. */
   #hasBegun = false;
@@ -80,7 +82,26 @@ export class PassingAnswer {
     const passed = this.held();
     if (chunk.type === 'finish-step') await this.#store({ isEnd: false });
     else if (ENDS_PART.test(chunk.type) || Date.now() - this.#keptAt >= KEEP_MS) await this.#keep();
+    else this.#keepSoon();
     return passed;
+  }
+
+  /** Keeps what has come also if no more comes for a while. */
+  #keepSoon() {
+    if (this.#timer !== undefined) return;
+    const timer = /** @type {any} */ (
+      setTimeout(() => {
+        if (this.#timer === timer) void this.#keep();
+      }, KEEP_MS)
+    );
+    timer.unref?.();
+    this.#timer = timer;
+  }
+
+  #isKept() {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#keptAt = Date.now();
   }
 
   /** The chunks that were held back. */
@@ -119,6 +140,7 @@ export class PassingAnswer {
   }
 
   async #store(options) {
+    this.#isKept();
     try {
       await this.#chat.storeAnswer(await this.#message(), options);
       this.#failure = undefined;
@@ -130,12 +152,17 @@ export class PassingAnswer {
   }
 
   async #keep() {
-    this.#keptAt = Date.now();
+    this.#isKept();
     try {
       await this.#chat.keepArriving(await this.#message());
     } catch (error) {
       this.#failure = { error };
     }
+  }
+
+  /** The id of the message. */
+  get id() {
+    return this.#assembler.id;
   }
 
   get isFinished() {
@@ -160,6 +187,7 @@ export class PassingAnswer {
   }
 
   async #end(status) {
+    this.#isKept();
     this.#repeat();
     // A connection may also break without an error, and be continued.
     const options = { status, isEnd: this.#isFinished || status !== undefined };

@@ -1,0 +1,92 @@
+// An answer that another process makes, as a stream for a page: what is stored of it, as it comes.
+
+import { readPages } from '../session-messages.js';
+import { heldAnswer, isUnderWay, pause } from './answer-hold.js';
+import { replayed } from './changes.js';
+import { newAnswer } from './ids.js';
+import { errorText } from './live-answer.js';
+import { arriving } from './marks.js';
+import { chunksSince } from './message-chunks.js';
+import { messageOf, readEntries } from './read.js';
+
+class FollowedAnswer {
+  #session;
+  /** The mark of its holder as it was read last. @type {import('./answer-hold.js').Hold} */
+  #hold;
+  /** What the page has of it. */
+  #sent;
+  /** The stored messages at a revision of a branch. */
+  #known = { at: '', entries: /** @type {import('../marked-entries.js').Entry[]} */ ([]) };
+
+  constructor(session, hold) {
+    this.#session = session;
+    this.#hold = hold;
+  }
+
+  /** What has come since. @returns {Promise<{ chunks: any[], isOver: boolean }>} */
+  async next() {
+    await this.#session.refresh();
+    const hold = heldAnswer(this.#session);
+    const isHeld = hold?.holder === this.#hold.holder;
+    if (isHeld && hold) this.#hold = hold;
+    const isOver = !isHeld || !isUnderWay(hold);
+    const { message, entry } = await this.#read();
+    const chunks = message ? this.#chunksTo(message) : [];
+    return { chunks: isOver && this.#sent ? [...chunks, this.#end(entry)] : chunks, isOver };
+  }
+
+  async #read() {
+    const { id, branch: begun } = this.#hold;
+    const kept = arriving.find(this.#session, id);
+    const entry = (await this.#entries(kept?.branch ?? begun)).findLast((one) => one.id === id);
+    const stored = entry && messageOf(entry);
+    const came = kept?.message;
+    return { entry, message: stored && came ? replayed(stored, came) : (came ?? stored) };
+  }
+
+  async #entries(branch) {
+    const at = JSON.stringify([this.#session.revision, branch]);
+    if (this.#known.at !== at) this.#known = { at, entries: readEntries(await readPages(this.#session, branch)) };
+    return this.#known.entries;
+  }
+
+  #chunksTo(message) {
+    const chunks = chunksSince(this.#sent ?? newAnswer(message.id), message);
+    if (!chunks) return [];
+    const start = this.#sent ? [] : [{ type: 'start', messageId: message.id }];
+    this.#sent = message;
+    return [...start, ...chunks];
+  }
+
+  /** How it has ended. One whose holder has died is interrupted. */
+  #end(entry) {
+    const isInterrupted = this.#hold.until !== 0 || !entry;
+    if (!isInterrupted && entry.last.status === 'failed') return { type: 'error', errorText: errorText(undefined) };
+    return { type: isInterrupted || entry.isCut ? 'abort' : 'finish' };
+  }
+}
+
+/** A stream of the whole message, for a page that begins it anew. It ends when the answer has ended, or its holder.
+ *  @param {any} session @param {import('./answer-hold.js').Hold} hold @returns {ReadableStream} */
+export function followedAnswer(session, hold) {
+  const answer = new FollowedAnswer(session, hold);
+  let isLeft = false;
+  return new ReadableStream({
+    async pull(controller) {
+      while (!isLeft) {
+        const { chunks, isOver } = await answer.next().catch((error) => ({
+          chunks: [{ type: 'error', errorText: errorText(error) }],
+          isOver: true,
+        }));
+        if (isLeft) return;
+        for (const chunk of chunks) controller.enqueue(chunk);
+        if (isOver) controller.close();
+        if (isOver || chunks.length) return;
+        await pause();
+      }
+    },
+    cancel() {
+      isLeft = true;
+    },
+  });
+}
