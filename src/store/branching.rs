@@ -69,7 +69,7 @@ impl SessionLog {
     pub(super) fn set_directory(&mut self, directory: BranchDirectory) {
         self.directory = directory;
         self.alternatives = self.directory.alternatives();
-        if let Some(ForkPlace { after, beside }) = &self.fork {
+        if let Some(ForkPlace { after, beside, .. }) = &self.fork {
             self.alternatives.add(after.as_deref(), beside.as_deref(), None);
         }
     }
@@ -99,7 +99,7 @@ impl SessionLog {
         let is_own = self.path_until(until_seq + 1).parent().unwrap_or(0) == path.parent().unwrap_or(0);
         let sibling = || self.directory.rows().find(|row| row.number() != 0 && row.forked_after == after);
         let beside = if is_own { id_of(until_seq) } else { sibling().and_then(|row| row.beside.clone()) };
-        ForkPlace { after, beside }
+        ForkPlace { after, beside, adopted: None }
     }
 
     /// Gives a stored head the branch of the log. Returns the state of the branch that the head has in the store.
