@@ -235,7 +235,7 @@ async fn read_at(store: &dyn LogStore, log: &mut SessionLog, (mut head, number):
     if has_counters {
         log.queue_additions(&read_additions(store, &head.id, (0, head.additions)).await?);
         read_log(store, log, (0, head.next_record)).await?;
-        log.apply_last_additions();
+        log.apply_last_additions(head.additions);
     } else {
         rebuild_branch(store, log, log.stored_revision).await?;
         head.set_branch_state(log.head.branch_state());
@@ -314,7 +314,7 @@ async fn read_shared(store: &dyn LogStore, log: &mut SessionLog) -> Result<()> {
     let additions = read_additions(store, &log.head.id, (0, log.head.additions)).await?;
     log.queue_additions(&additions);
     read_log(store, log, (0, end)).await?;
-    log.apply_last_additions();
+    log.apply_last_additions(log.head.additions);
     let state = BranchState {
         path: log.head.branch.clone(),
         next_seq: log.head.branch.first_own_seq(),

@@ -67,7 +67,7 @@ impl ConflictSide {
         log.add_records(&records, &mut next, head.next_record);
         log.check_end(next, head.next_record);
         let damage = log.findings.len() - known;
-        log.apply_last_additions();
+        log.apply_last_additions(head.additions);
         log.set_head(head);
         Ok(Self { log, fork_head, damage, shared, additions })
     }
@@ -88,7 +88,7 @@ impl ConflictSide {
                            adopted; `messages({ branch })` reads the others";
             return Err(Error::new(ErrorCode::CorruptRecord, message));
         }
-        log.apply_last_additions();
+        log.apply_last_additions(0);
         Ok(log.history)
     }
 
