@@ -191,11 +191,15 @@ export interface Session {
    *  if the branch that is shown has no such message. */
   fork(afterMessageId: string | null): Promise<{ branch: string }>;
   /** Shows another branch: by its name, or by the id of one of `Message.siblings`. From now on the session is opened
-   *  with it; other open tabs keep the branch that they show. `busy` while a run of this session is under way here. */
+   *  with it; other open tabs keep the branch that they show. The other side of a conflict is adopted: one append makes
+   *  a fork with all that it has, which is shown, and `branches()` lists the fork in its place. `busy` while a run of
+   *  this session is under way here. Of a side, `corrupt_record` if a record of it cannot be read, `too_large` if it does
+   *  not fit into one value of the store, and `wrong_state` if the session was cleared since. */
   switchTo(branch: string): Promise<void>;
   /** All branches: "main", those that were forked ("fork"), oldest first, and the sides of conflicts ("conflict"). In a
    *  store that cannot exclude a second writer (Workers KV, unstorage), two writers create two sides: every reader
-   *  chooses the same one as history, and the other is kept as a "conflict". */
+   *  chooses the same one as history, and the other is kept as a "conflict" until `switchTo`, a run or an append adopts
+   *  it as a fork. */
   branches(): Promise<Branch[]>;
   /** Shortens what the model is shown: `summarize` sends a request to a model and returns its text, which requests then
    *  contain instead of the completed turns. Everything stays stored and visible, and is sent again where the summary
@@ -299,8 +303,8 @@ export interface AppendOptions {
   /** The `revision` that the session must have, or the append is a `conflict`. All branches count in it. */
   expectedRevision?: number;
   /** One of `branches()`: the messages come to its end, and what is shown stays, here and when the session is opened
-   *  again. The branch is read first. Default the branch that is shown. `not_found` if there is none of this name,
-   *  `wrong_state` for the other side of a conflict. */
+   *  again. The branch is read first. Default the branch that is shown. `not_found` if there is none of this name. The
+   *  other side of a conflict is adopted first, as by `switchTo`, but not shown. */
   branch?: string;
   /** Stamped on the messages. Whatever it is, they are messages of history as all others, and in all requests. */
   source?: MessageSource;
@@ -392,6 +396,9 @@ export interface Branch {
   forkedAfter: string | null;
   createdAt: number;
   messageCount: number;
+  /** The name that the conflict had from which it was adopted. `switchTo` takes this name as well, and
+   *  `messages({ branch })` reads with it what the side has. */
+  adopted?: string;
   /** Its record cannot be read, and nothing else is known of it; "main" can be shown all the same. */
   damaged?: true;
 }

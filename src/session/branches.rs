@@ -7,8 +7,8 @@ use crate::finding::{Finding, FindingCode};
 use crate::history::LogRecord;
 use crate::session_head::SessionHead;
 use crate::store::{
-    MAIN_BRANCH, RecordKind, SessionLog, StoredBranch, branch_name, open_conflict_side, open_record, read_branch,
-    refresh_directory,
+    MAIN_BRANCH, RecordKind, SessionLog, StoredBranch, branch_name, is_repeated_adoption, open_conflict_side,
+    open_record, read_branch, refresh_directory,
 };
 
 /// How a branch came to be.
@@ -48,12 +48,14 @@ pub struct Branch {
     pub created_at: Ms,
     /// How many messages it has, with those that it shares.
     pub message_count: u64,
+    /// The name that the conflict had whose content it was born with.
+    pub adopted: Option<String>,
     /// True if its record in the directory cannot be read: what else is said of it is unknown. Of these branches only
     /// the main one can be shown.
     pub is_damaged: bool,
 }
 
-/// Returns all branches: `main`, the forks, oldest first, and the conflicts.
+/// Returns all branches: `main`, the forks, oldest first, and the conflicts that no branch has adopted.
 ///
 /// # Errors
 /// If the store cannot be read.
@@ -63,7 +65,11 @@ pub async fn branches(session: &OpenSession) -> Result<Vec<Branch>> {
     let conflicts = session.context.store.branches(&session.id).await?;
     let log = session.log.borrow();
     let mut branches: Vec<_> = (0..=log.highest_branch()).map(|number| stored_branch(&log, number)).collect();
-    branches.extend(conflicts.into_iter().map(|conflict| conflict_branch(conflict, &log)));
+    let is_adopted = |side: &StoredBranch| {
+        log.directory().rows().any(|row| row.has_adopted(&side.id)) || is_repeated_adoption(&log, side)
+    };
+    let conflicts = conflicts.into_iter().filter(|side| !is_adopted(side));
+    branches.extend(conflicts.map(|conflict| conflict_branch(conflict, &log)));
     Ok(branches)
 }
 
@@ -79,6 +85,7 @@ fn stored_branch(log: &SessionLog, number: u64) -> Branch {
         forked_after: row.and_then(|row| row.forked_after.clone()),
         created_at: if number == 0 { log.head.created_at } else { row.map_or(0, |row| row.created_at) },
         message_count: state.map_or(0, |state| state.next_seq.saturating_sub(state.erased)),
+        adopted: row.and_then(|row| row.adopted.as_ref()).map(|adopted| adopted.side.clone()),
         is_damaged: state.is_none(),
     }
 }
@@ -99,6 +106,7 @@ fn conflict_branch(stored: StoredBranch, log: &SessionLog) -> Branch {
         forked_after: last_shared.map(|message| message.id.clone()),
         created_at: first.map_or(created_at, |record| record.at),
         message_count: head.as_ref().map_or(0, SessionHead::message_count),
+        adopted: None,
         is_damaged: head.is_none(),
     }
 }
@@ -146,7 +154,7 @@ impl OpenSession {
         }
         let message = format!(
             "two writers appended to session \"{}\" at the same time, which the {} store cannot prevent. Both sides are kept: \
-             `branches()` lists the conflict, `messages({{ branch }})` reads it. Use one writer per session.",
+             `branches()` lists the conflict, `messages({{ branch }})` reads it, `switchTo` makes a branch of it. Use one writer per session.",
             self.id, self.context.settings.kind
         );
         self.context.warn(&[Finding::warning(FindingCode::SecondWriter, message)]);

@@ -4,6 +4,7 @@
 //! with which the session is opened. A run that edits or regenerates shows a branch that is born with its first append;
 //! if it ends without one, the branch before it is shown again.
 
+use super::adoption::Adoption;
 use super::open_session::OpenSession;
 use crate::error::{Error, ErrorCode, Result};
 use crate::history::History;
@@ -72,7 +73,14 @@ pub async fn switch_to(session: &OpenSession, target: &str) -> Result<()> {
 pub(super) async fn show_target(session: &OpenSession, target: &str) -> Result<()> {
     session.leave_unborn_branch().await?;
     session.refresh().await?;
-    let number = find_branch(&session.log.borrow(), target)?;
+    let found = find_branch(&session.log.borrow(), target);
+    let number = match found {
+        Ok(number) => number,
+        Err(unknown) => match session.adopt_side(target, Adoption::Shown).await? {
+            Some(number) => number,
+            None => return Err(unknown),
+        },
+    };
     {
         let log = session.log.borrow();
         if log.branch_number() == number && log.stored_branch().path.number == number {
@@ -88,14 +96,16 @@ pub(super) async fn show_target(session: &OpenSession, target: &str) -> Result<(
     Ok(())
 }
 
-/// Returns the number of the branch with this name, or in which this message stands beside others.
+/// Returns the number of the branch with this name, or that adopted the side of a conflict with this name, or in which
+/// this message stands beside others.
 ///
 /// # Errors
 /// `not_found`.
 pub fn find_branch(log: &SessionLog, target: &str) -> Result<u64> {
     let directory = log.directory();
     let first = || directory.rows().find(|row| row.first.as_deref() == Some(target)).map(BranchRow::number);
-    if let Some(number) = log.branch_of_name(target).or_else(first) {
+    let adopted = || directory.rows().find(|row| row.has_adopted(target)).map(BranchRow::number);
+    if let Some(number) = log.branch_of_name(target).or_else(adopted).or_else(first) {
         return Ok(number);
     }
     // A message that another one replaced: in the branch that was forked.
@@ -143,7 +153,7 @@ fn replaced_seq(history: &History, id: &str, has_input: bool) -> Result<u64> {
 
 impl OpenSession {
     /// Replaces what is read of the session by the log of another branch.
-    fn show_log(&self, mut log: SessionLog) {
+    pub(super) fn show_log(&self, mut log: SessionLog) {
         log.generation = self.log.borrow().generation + 1;
         *self.log.borrow_mut() = log;
         self.apply_fields(&mut self.log.borrow_mut().head);

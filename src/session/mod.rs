@@ -6,6 +6,7 @@
 //!
 //! No function holds a borrow across an await or while a function of the application runs: it may call back.
 
+mod adoption;
 mod annotations;
 mod answer;
 mod answer_broadcast;

@@ -1,6 +1,7 @@
 //! Branches that are not shown: each is read as a session beside the one that shows another branch, for one append or
 //! one request.
 
+use super::adoption::Adoption;
 use super::branches::branch_log;
 use super::open_session::OpenSession;
 use super::provider_turns::AppendedContent;
@@ -8,6 +9,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::history::Origin;
 use crate::json::Json;
 use crate::message::Dialect;
+use crate::store::{BranchRow, branch_name};
 use std::rc::Rc;
 
 impl OpenSession {
@@ -34,25 +36,19 @@ impl OpenSession {
     /// branch, too.
     ///
     /// # Errors
-    /// `not_found`; `wrong_state` for the other side of a conflict; those of [`append`](Self::append).
+    /// `not_found`; those of [`append`](Self::append), and of [`adopt_conflict_side`](crate::store::adopt_conflict_side)
+    /// for the other side of a conflict.
     pub async fn append_to(
         self: &Rc<Self>,
         branch: Option<&str>,
         (given, dialect): (&Json, Option<Dialect>),
         place: (&Origin, Option<u64>),
     ) -> Result<(Rc<Self>, u64, AppendedContent)> {
-        let target = self.at_branch(branch).await?;
+        let (adopted, place) = self.adopted_for_append(branch, place).await?;
+        let target = self.at_branch(adopted.as_deref().or(branch)).await?;
         if Rc::ptr_eq(&target, self) {
             let (revision, content) = self.append(given, dialect, place).await?;
             return Ok((target, revision, content));
-        }
-        let name = branch.unwrap_or_default();
-        if self.log.borrow().branch_of_name(name).is_none() {
-            let message = format!(
-                "branch \"{name}\" is the other side of a conflict, to which nothing is appended; \
-                 `messages({{ branch }})` reads it"
-            );
-            return Err(Error::new(ErrorCode::WrongState, message));
         }
         // Two commits of this process at once would conflict.
         let turn = self.commit_turn().await;
@@ -65,5 +61,30 @@ impl OpenSession {
             self.notify();
         }
         Ok((target, revision, content))
+    }
+
+    /// Adopts the side of a conflict that messages are to be appended to. Returns the name of its branch, none if no
+    /// side has this name, and the place of the append with the revision after the adoption.
+    async fn adopted_for_append<'o>(
+        &self,
+        branch: Option<&str>,
+        (origin, expected): (&'o Origin, Option<u64>),
+    ) -> Result<(Option<String>, (&'o Origin, Option<u64>))> {
+        let known = |branch: &&str| self.shows(branch) || self.log.borrow().branch_of_name(branch).is_some();
+        let Some(branch) = branch.filter(|branch| !known(branch)) else { return Ok((None, (origin, expected))) };
+        self.refresh().await?;
+        let adopted = self.log.borrow().directory().rows().find(|row| row.has_adopted(branch)).map(BranchRow::number);
+        if let Some(number) = adopted {
+            return Ok((Some(branch_name(number)), (origin, expected)));
+        }
+        let revision = self.revision();
+        if expected.is_some_and(|expected| expected != revision) {
+            let message = "another writer appended to the session; read it again before appending";
+            return Err(Error::new(ErrorCode::Conflict, message));
+        }
+        let number = self.adopt_side(branch, Adoption::Unshown).await?;
+        self.refresh().await?;
+        let expected = expected.map(|_| self.revision());
+        Ok((number.map(branch_name), (origin, expected)))
     }
 }

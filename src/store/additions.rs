@@ -96,8 +96,10 @@ fn entry_call(entry: &HistoryEntry) -> Option<&str> {
 /// What a log has read of the additions.
 #[derive(Default)]
 pub(super) struct Additions {
-    /// The number of those that were read or written.
+    /// The number of those that were read or written, and of those before them that are missing.
     pub(super) count: u64,
+    /// The number of those that are missing and were not reported yet.
+    pub(super) missing: u64,
     pub(super) waiting: WaitingAdditions,
 }
 

@@ -7,6 +7,7 @@ use crate::encoding::{UnknownFields, encode_with_unknown_fields};
 use crate::error::{ErrorCode, Result};
 use crate::history::{History, HistoryEntry};
 use crate::tool::{InvocationStatus, ToolInvocation, ToolResult};
+use std::collections::BTreeMap;
 
 /// A row of the audit table. Sizes are in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -83,12 +84,17 @@ impl AuditRow {
         }
     }
 
-    /// Builds the row that an appended entry writes: that of its invocation, or of the earlier one that it answers.
-    pub(super) fn of_entry(history: &History, entry: &HistoryEntry, key: u64) -> Option<Self> {
+    /// Builds the row that an appended entry writes: that of its invocation, or of the earlier one that it answers,
+    /// which `call` finds.
+    pub(super) fn of_entry<'c>(
+        call: &dyn Fn(&str) -> Option<&'c ToolInvocation>,
+        entry: &HistoryEntry,
+        key: u64,
+    ) -> Option<Self> {
         match entry {
             HistoryEntry::Invocation(invocation) => Some(Self::new(invocation, None)),
             HistoryEntry::Result(result) => {
-                let call = history.invocation(&result.invocation)?;
+                let call = call(&result.invocation)?;
                 // The result was stored before the word that it comes later: the row has it.
                 if result.is_deferral && !call.takes_result() {
                     return None;
@@ -143,6 +149,26 @@ pub(super) async fn keep_unknown_fields(store: &dyn LogStore, session: &str, row
         }
     }
     Ok(())
+}
+
+/// Returns the new calls among entries of which one has a result that follows its call: in the record of a branch that
+/// adopts another side of a conflict.
+pub(super) fn calls_with_later_results<'e>(
+    history: &History,
+    entries: &'e [HistoryEntry],
+) -> BTreeMap<&'e str, &'e ToolInvocation> {
+    let is_unknown = |entry: &HistoryEntry| match entry {
+        HistoryEntry::Result(result) => history.invocation(&result.invocation).is_none(),
+        _ => false,
+    };
+    if !entries.iter().any(is_unknown) {
+        return BTreeMap::new();
+    }
+    let calls = entries.iter().filter_map(|entry| match entry {
+        HistoryEntry::Invocation(call) => Some((call.id.as_str(), call)),
+        _ => None,
+    });
+    calls.collect()
 }
 
 fn result_bytes(result: Option<&ToolResult>) -> Option<u64> {

@@ -72,8 +72,11 @@ impl SessionLog {
             let born = head.branch.clone();
             // Of runs that replace the same message elsewhere, which make branches of their own, a lease tells.
             let holder = change.holder.as_deref().unwrap_or_default();
+            let has_adopted = self.fork.as_ref().is_some_and(|place| place.adopted.is_some());
             let is_of_branch = |run: &&mut RunEntry| match &change.run {
                 Some(id) => run.id == *id,
+                // A run that was to begin a branch at this place begins another one.
+                None if has_adopted => false,
                 None => run.branch == self.head.branch && (run.lease_until == 0 || run.is_held_by(holder)),
             };
             head.runs.iter_mut().filter(is_of_branch).for_each(|run| run.branch = born.clone());
@@ -101,6 +104,7 @@ impl SessionLog {
                 beside: place.beside,
                 first,
                 operation: change.operation.clone(),
+                adopted: place.adopted,
             };
             batch.put.push(row.record());
             write.row = Some(row);

@@ -33,6 +33,8 @@ pub struct BranchRow {
     pub first: Option<String>,
     /// The name of the append that it was born with.
     pub operation: String,
+    /// The other side of a conflict whose content it was born with.
+    pub adopted: Option<AdoptedSide>,
 }
 encode_fields!(struct BranchRow {
     0 => state,
@@ -41,6 +43,33 @@ encode_fields!(struct BranchRow {
     3 => beside,
     4 => first,
     5 => operation,
+    6 => adopted,
+});
+
+/// The other side of a conflict of which a branch has the content.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AdoptedSide {
+    /// The name of the side.
+    pub side: String,
+    /// The messages and calls that have other ids in the branch than on the side.
+    pub renamed: Vec<RenamedId>,
+}
+encode_fields!(struct AdoptedSide {
+    0 => side: required,
+    1 => renamed: list,
+});
+
+/// A message or a call whose id on the side was another one's in the session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RenamedId {
+    /// The id on the side.
+    pub original: String,
+    /// The id in the branch.
+    pub id: String,
+}
+encode_fields!(struct RenamedId {
+    0 => original: required,
+    1 => id: required,
 });
 
 impl BranchRow {
@@ -54,6 +83,12 @@ impl BranchRow {
     #[must_use]
     pub fn name(&self) -> String {
         branch_name(self.number())
+    }
+
+    /// Returns true if the branch was born with the content of this side.
+    #[must_use]
+    pub fn has_adopted(&self, side: &str) -> bool {
+        self.adopted.as_ref().is_some_and(|adopted| adopted.side == side)
     }
 
     pub(super) fn record(&self) -> Record {

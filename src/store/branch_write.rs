@@ -1,6 +1,6 @@
 //! What an append writes of a log's branch.
 
-use super::branch_directory::BranchRow;
+use super::branch_directory::{AdoptedSide, BranchRow};
 use super::record::{RecordKind, seal_record};
 use crate::history::{Annotation, History, HistoryEntry, LogRecord, ResultEntry};
 use crate::session_head::SessionHead;
@@ -13,6 +13,8 @@ pub(super) struct ForkPlace {
     pub(super) after: Option<String>,
     /// The id of the message in whose place the branch has another one.
     pub(super) beside: Option<String>,
+    /// The other side of a conflict whose content the branch is born with.
+    pub(super) adopted: Option<AdoptedSide>,
 }
 
 /// What an append writes of the log's branch.

@@ -69,7 +69,7 @@ impl SessionLog {
     pub(super) fn set_directory(&mut self, directory: BranchDirectory) {
         self.directory = directory;
         self.alternatives = self.directory.alternatives();
-        if let Some(ForkPlace { after, beside }) = &self.fork {
+        if let Some(ForkPlace { after, beside, .. }) = &self.fork {
             self.alternatives.add(after.as_deref(), beside.as_deref(), None);
         }
     }
@@ -99,7 +99,7 @@ impl SessionLog {
         let is_own = self.path_until(until_seq + 1).parent().unwrap_or(0) == path.parent().unwrap_or(0);
         let sibling = || self.directory.rows().find(|row| row.number() != 0 && row.forked_after == after);
         let beside = if is_own { id_of(until_seq) } else { sibling().and_then(|row| row.beside.clone()) };
-        ForkPlace { after, beside }
+        ForkPlace { after, beside, adopted: None }
     }
 
     /// Gives a stored head the branch of the log. Returns the state of the branch that the head has in the store.
@@ -235,7 +235,7 @@ async fn read_at(store: &dyn LogStore, log: &mut SessionLog, (mut head, number):
     if has_counters {
         log.queue_additions(&read_additions(store, &head.id, (0, head.additions)).await?);
         read_log(store, log, (0, head.next_record)).await?;
-        log.apply_last_additions();
+        log.apply_last_additions(head.additions);
     } else {
         rebuild_branch(store, log, log.stored_revision).await?;
         head.set_branch_state(log.head.branch_state());
@@ -314,7 +314,7 @@ async fn read_shared(store: &dyn LogStore, log: &mut SessionLog) -> Result<()> {
     let additions = read_additions(store, &log.head.id, (0, log.head.additions)).await?;
     log.queue_additions(&additions);
     read_log(store, log, (0, end)).await?;
-    log.apply_last_additions();
+    log.apply_last_additions(log.head.additions);
     let state = BranchState {
         path: log.head.branch.clone(),
         next_seq: log.head.branch.first_own_seq(),

@@ -212,7 +212,7 @@ impl SessionArchive {
         let copied = log.readable().map(|(key, record)| (log.copied_key(key), record));
         for (key, record) in copied.chain(log.additions()).chain(later) {
             for entry in &record.entries {
-                if let Some(row) = AuditRow::of_entry(&history, entry, key) {
+                if let Some(row) = AuditRow::of_entry(&|id| history.invocation(id), entry, key) {
                     rows.insert(row.number, row);
                 }
                 history.apply(entry.clone());

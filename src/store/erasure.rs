@@ -292,9 +292,9 @@ impl Eraser<'_> {
         self.done.extend(items.messages.iter().chain(&items.invocations).cloned());
         let (head, ..) = self.stored_head()?;
         let scan = SessionScan::read(self.store, &head.id).await?;
-        let mut seqs = scan.seqs();
+        let (renamed, mut seqs) = (scan.renamed(), scan.seqs());
         seqs.extend(scan.conflict_messages);
-        let eraser = CopyEraser::new(items, seqs, &head);
+        let eraser = CopyEraser::new(items, &renamed, seqs, &head);
         let erased = eraser.run(self.store, &head.id).await?;
         self.store.erase_overwritten(&head.id).await?;
         if erased.count > 0 {

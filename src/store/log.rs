@@ -2,7 +2,7 @@
 //! reading is in `open.rs`, the writing in `append.rs`.
 
 use super::additions::Additions;
-use super::audit::AuditRow;
+use super::audit::{AuditRow, calls_with_later_results};
 use super::branch_directory::BranchDirectory;
 use super::branch_write::{BranchWrite, CarriedContent, ForkPlace};
 use super::exclusive_run::ExclusiveRun;
@@ -356,8 +356,10 @@ impl SessionLog {
         let value = self.carried.seal_before(record);
         head.log_bytes = head.log_bytes.saturating_add(value.len() as u64);
         batch.put.push(Record { table: Table::Log, key, last_key: None, index: None, value });
+        let added = calls_with_later_results(&self.history, &record.entries);
         for entry in &record.entries {
-            let Some(row) = AuditRow::of_entry(&self.history, entry, key) else { continue };
+            let call = |id: &str| self.history.invocation(id).or_else(|| added.get(id).copied());
+            let Some(row) = AuditRow::of_entry(&call, entry, key) else { continue };
             // A result replaces the row of its call.
             let rows = if matches!(entry, HistoryEntry::Result(_)) { &mut batch.replace } else { &mut batch.put };
             rows.push(row.record());

@@ -29,6 +29,7 @@ impl SessionLog {
             else {
                 continue;
             };
+            self.additions.missing += number - self.additions.count;
             self.additions.count = number + 1;
             self.has_newer_records |= is_of_newer_build(&record.value);
             match open_record::<LogRecord>(RecordKind::Log, &record.value) {
@@ -55,8 +56,19 @@ impl SessionLog {
         self.additions.waiting.apply_before(revision, &mut self.history, &self.head.branch);
     }
 
-    /// Applies the additions that are left, after all records were folded.
-    pub(super) fn apply_last_additions(&mut self) {
+    /// Applies the additions that are left, after all records were folded, and reports those that are missing of the
+    /// `count` that the head has.
+    pub(super) fn apply_last_additions(&mut self, count: u64) {
+        let additions = &mut self.additions;
+        let missing = std::mem::take(&mut additions.missing) + count.saturating_sub(additions.count);
+        additions.count = additions.count.max(count);
+        if missing > 0 {
+            self.warn(format!(
+                "{missing} log records with results or annotations of what branches of session \"{}\" share are gone; \
+                 the branches in which they were made have them",
+                self.head.id
+            ));
+        }
         self.additions.waiting.apply_rest(&mut self.history, &self.head.branch);
     }
 

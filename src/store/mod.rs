@@ -4,6 +4,8 @@
 //! of an executor. Every store passes the suite in [`conformance`].
 
 mod additions;
+mod adopted_entries;
+mod adoption;
 mod append;
 mod appended;
 mod archive;
@@ -55,6 +57,7 @@ mod second_results;
 mod segment;
 pub mod sql;
 
+pub use adoption::{adopt_conflict_side, is_repeated_adoption};
 pub use append::{Committed, commit};
 pub use appended::Appended;
 pub use archive::SessionArchive;
@@ -63,7 +66,7 @@ pub use audit::AuditRow;
 pub use audit_pages::AuditPages;
 pub(crate) use audit_query::{audit_cursor, open_audit_cursor};
 pub use backup::{BackupItem, BackupReader, BackupWriter};
-pub use branch_directory::{BranchDirectory, BranchRow, MAIN_BRANCH, branch_name};
+pub use branch_directory::{AdoptedSide, BranchDirectory, BranchRow, MAIN_BRANCH, RenamedId, branch_name};
 pub use branching::{open_fork, read_branch, refresh_directory, reopen_fork};
 pub use capabilities::Capabilities;
 pub use clear::clear_session;

@@ -79,7 +79,7 @@ async fn open_from(store: &dyn LogStore, (id, now): (&str, Ms), seed: Seed, tail
                 log.set_revision(head.revision);
                 log.lineage = store.lineage(id);
             }
-            log.apply_last_additions();
+            log.apply_last_additions(session.additions);
             if session.branch_count > 0 {
                 let (directory, findings) = read_directory(store, id).await?;
                 log.set_directory(directory);
@@ -205,7 +205,7 @@ pub async fn read_older(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Res
     let (mut next, past) = (end, log.head.next_record);
     fresh.add_records(&unread.tail, &mut next, past);
     fresh.check_end(next, past);
-    fresh.apply_last_additions();
+    fresh.apply_last_additions(count);
     let failure = fresh.read_failure.take();
     if failure.is_some() {
         log.unread = Some(unread);
@@ -275,7 +275,7 @@ pub(super) async fn rebuild_branch(store: &dyn LogStore, log: &mut SessionLog, r
     let (id, branch) = (log.head.id.clone(), log.head.branch.clone());
     log.queue_additions(&read_additions(store, &id, (0, u64::MAX)).await?);
     read_log(store, log, (0, u64::MAX)).await?;
-    log.apply_last_additions();
+    log.apply_last_additions(0);
     let Rebuilt { mut head, min_revision, findings } =
         rebuild_head(store, &id, (&log.survey, &branch), &log.history, revision).await?;
     log.findings.extend(findings);
@@ -477,7 +477,7 @@ async fn add_what_is_new(store: &dyn LogStore, cell: &RefCell<SessionLog>, chang
     log.queue_additions(&additions);
     log.add_records(&records, &mut next, head.next_record);
     log.check_end(next, head.next_record);
-    log.apply_last_additions();
+    log.apply_last_additions(head.additions);
     // A renewed lease is nothing that a listener waits for.
     let changed = restarted || !records.is_empty() || log.head.without_leases() != head.without_leases();
     log.set_head(head);

@@ -8,13 +8,14 @@ use wasm_bindgen::JsValue;
 pub fn branches_to_js(branches: Vec<Branch>) -> JsValue {
     let results: Vec<_> = branches
         .into_iter()
-        .map(|Branch { id, kind, parent, forked_after, created_at, message_count, is_damaged }| BranchResult {
+        .map(|Branch { id, kind, parent, forked_after, created_at, message_count, adopted, is_damaged }| BranchResult {
             branch: id,
             kind: kind.as_str(),
             parent,
             forked_after,
             created_at,
             message_count,
+            adopted,
             damaged: is_damaged,
         })
         .collect();

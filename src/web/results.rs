@@ -101,6 +101,8 @@ pub struct BranchResult {
     pub created_at: u64,
     #[serde(serialize_with = "number")]
     pub message_count: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adopted: Option<String>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub damaged: bool,
 }

@@ -3,6 +3,8 @@
 #[cfg(not(target_arch = "wasm32"))]
 mod additions;
 #[cfg(not(target_arch = "wasm32"))]
+mod adoption;
+#[cfg(not(target_arch = "wasm32"))]
 mod annotations;
 mod backup;
 mod branch_views;

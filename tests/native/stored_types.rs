@@ -17,7 +17,8 @@ use rethread::session_head::{
     BranchState, HeadMark, Overview, Preview, RunEntry, SessionHead, StoredOwner, UnfinishedErasure,
 };
 use rethread::store::{
-    AuditRow, BranchRow, JournalMark, RecordKind, StoredValue, open_record, seal_payload, seal_record,
+    AdoptedSide, AuditRow, BranchRow, JournalMark, RecordKind, RenamedId, StoredValue, open_record, seal_payload,
+    seal_record,
 };
 use rethread::tool::{Arguments, InvocationStatus, ToolInvocation, ToolResult, Window};
 use std::path::PathBuf;

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, describe, test } from 'node:test';
 import { open } from 'rethread';
+import { drive } from 'rethread/host';
 import { unstorage } from 'rethread/unstorage';
 import { createStorage } from 'unstorage';
 import fsDriver from 'unstorage/drivers/fs';
@@ -178,4 +179,62 @@ describe('r48 an unusable store is rejected and unchanged', () => {
     await end();
     await open({ store: driver });
   });
+});
+
+test('r38 r47 the other side of a conflict is adopted as a branch, in which a run and an append go on', async () => {
+  for (const how of ['switchTo', 'run', 'append']) {
+    const storage = createStorage();
+    const far = stale(storage);
+    const one = await (await open({ store: unstorage(storage) })).session('s');
+    const two = await (await open({ store: unstorage(far) })).session('s');
+    await one.append(message('first'));
+    await two.refresh();
+    for (const text of ['here 1', 'here 2', 'here 3']) await one.append(message(text));
+    for (const key of await storage.getKeys('rethread:append'))
+      if (!key.includes('append:s:00000000000001:')) far.hidden.add(key);
+    await two.append(message('there'));
+    far.hidden.clear();
+
+    await one.refresh();
+    const [, conflict] = await one.branches();
+    assert.equal(conflict.kind, 'conflict');
+    const there = (await one.messages({ branch: conflict.branch })).items;
+    if (how === 'switchTo') await one.switchTo(conflict.branch);
+    if (how === 'append') await one.append(message('on'), { branch: conflict.branch, expectedRevision: one.revision });
+    if (how === 'run') {
+      const provider = { dialect: 'openai-chat', url: 'https://model.test/v1', params: { model: 'm' } };
+      const answer = { choices: [{ message: { role: 'assistant', content: 'on' }, finish_reason: 'stop' }] };
+      const fetch = async () => Response.json(answer);
+      await drive(await one.run({ branch: conflict.branch, input: 'and?', provider }), { fetch });
+    }
+    const added = { switchTo: [], run: ['and?', 'on'], append: ['on'] }[how];
+    const listed = await one.branches();
+    assert.deepEqual(
+      listed.map(({ branch, kind, adopted }) => [branch, kind, adopted]),
+      [
+        ['main', 'main', undefined],
+        ['fork-1', 'fork', conflict.branch],
+      ],
+    );
+    assert.equal(one.branch, how === 'append' ? 'main' : 'fork-1');
+    const adopted = (await one.messages({ branch: 'fork-1' })).items;
+    assert.deepEqual(
+      adopted.map(({ parts }) => parts[0].text),
+      ['first', 'there', ...added],
+    );
+    const { items: main } = await one.messages({ branch: 'main' });
+    assert.deepEqual(
+      main.map(({ parts }) => parts[0].text),
+      ['first', 'here 1', 'here 2', 'here 3'],
+    );
+    assert.equal(adopted[1].id, there[1].id);
+    assert.deepEqual(adopted[1].siblings, { ids: [main[1].id, there[1].id], index: 1 });
+    const other = await (await open({ store: unstorage(storage) })).session('s');
+    await other.switchTo(conflict.branch);
+    assert.deepEqual(await texts(other), ['first', 'there', ...added]);
+    assert.equal((await other.branches()).length, 2, 'once');
+    await other.deleteMessages([adopted[1].id]);
+    const values = await Promise.all((await storage.getKeys()).map((key) => storage.getItemRaw(key)));
+    assert.ok(!values.some((value) => Buffer.from(value).includes('there')));
+  }
 });

@@ -5,7 +5,7 @@ use super::scan::is_history;
 use crate::branch_path::DIRECTORY;
 use crate::error::Result;
 use crate::session_head::{Overview, Preview, SessionHead};
-use crate::store::branch_directory::BranchRow;
+use crate::store::branch_directory::{BranchRow, RenamedId};
 use crate::store::journal::place_of;
 use crate::store::record::{RecordKind, open_record, open_whole_record, seal_record};
 use crate::store::{LogStore, Record, RetainedAppend, Table};
@@ -27,6 +27,8 @@ pub(super) struct ErasedCopies {
 /// What is erased from copies.
 pub(super) struct CopyEraser {
     items: ErasedItems,
+    /// The same on other sides of conflicts, where what a branch has adopted may have other ids.
+    items_of_conflicts: ErasedItems,
     seqs: MessageSeqs,
     /// The numbers of the runs that are not over.
     runs: BTreeSet<u64>,
@@ -38,10 +40,11 @@ pub(super) struct CopyEraser {
 }
 
 impl CopyEraser {
-    pub(super) fn new(items: ErasedItems, seqs: MessageSeqs, head: &SessionHead) -> Self {
+    pub(super) fn new(items: ErasedItems, renamed: &[RenamedId], seqs: MessageSeqs, head: &SessionHead) -> Self {
+        let items_of_conflicts = items.with_originals(renamed);
         let runs = head.runs.iter().map(|run| run.number).collect();
         let (next_run, erasures) = (head.next_run, head.erasures);
-        Self { items, seqs, runs, next_run, erasures, erased: ErasedCopies::default() }
+        Self { items, items_of_conflicts, seqs, runs, next_run, erasures, erased: ErasedCopies::default() }
     }
 
     /// Rewrites the copies of a session.
@@ -66,6 +69,11 @@ impl CopyEraser {
                 return Ok(self.erased);
             }
         }
+    }
+
+    /// Returns what is erased from an append.
+    fn items_of(&self, is_of_conflict: bool) -> &ErasedItems {
+        if is_of_conflict { &self.items_of_conflicts } else { &self.items }
     }
 
     /// Returns an append without what is erased; none if it has nothing of it.
@@ -93,15 +101,15 @@ impl CopyEraser {
     /// Returns a record without what is erased; none if nothing of it stays.
     fn rewrite_record(&mut self, record: Record, is_of_conflict: bool) -> Option<Record> {
         match record.table {
-            Table::Log if is_history(&record) => match self.items.rewrite(&record, &self.seqs) {
+            Table::Log if is_history(&record) => match self.items_of(is_of_conflict).rewrite(&record, &self.seqs) {
                 Ok(rewritten) => Some(rewritten.unwrap_or(record)),
                 Err(_) => {
                     self.erased.unreadable += 1;
                     Some(record)
                 }
             },
-            Table::Log => Some(self.rewrite_row(record)),
-            Table::ToolInvocations => (!self.items.has_row(&record)).then_some(record),
+            Table::Log => Some(self.rewrite_row(record, is_of_conflict)),
+            Table::ToolInvocations => (!self.items_of(is_of_conflict).has_row(&record)).then_some(record),
             Table::Runs => self.keeps_journal(&record, is_of_conflict).then_some(record),
         }
     }
@@ -113,7 +121,7 @@ impl CopyEraser {
             self.erased.unreadable += 1;
             return None;
         };
-        let has_preview = self.drop_preview(&mut head.overview);
+        let has_preview = self.drop_preview(&mut head.overview, is_of_conflict);
         // The other side of a conflict counts its own erasures.
         let is_older = is_of_conflict || head.erasures < self.erasures;
         let has_failed = head.runs.iter().any(|run| run.failed.as_ref().is_some_and(|(_, text)| !text.is_empty()));
@@ -130,19 +138,19 @@ impl CopyEraser {
     }
 
     /// Returns a row of the directory without what a request contained, and without an erased preview.
-    fn rewrite_row(&mut self, record: Record) -> Record {
+    fn rewrite_row(&mut self, record: Record, is_of_conflict: bool) -> Record {
         debug_assert!(record.key >= DIRECTORY);
         let Ok(mut row) = open_whole_record::<BranchRow>(RecordKind::Branch, &record.value) else {
             self.erased.unreadable += 1;
             return record;
         };
         let had_request = row.state.last_request.take().is_some();
-        if self.drop_preview(&mut row.state.overview) || had_request { row.record() } else { record }
+        if self.drop_preview(&mut row.state.overview, is_of_conflict) || had_request { row.record() } else { record }
     }
 
     /// Drops a preview of an erased message. Returns true if it was one.
-    fn drop_preview(&self, overview: &mut Overview) -> bool {
-        let is_erased = |preview: &mut Preview| self.items.messages.contains(&preview.message);
+    fn drop_preview(&self, overview: &mut Overview, is_of_conflict: bool) -> bool {
+        let is_erased = |preview: &mut Preview| self.items_of(is_of_conflict).messages.contains(&preview.message);
         overview.preview.take_if(is_erased).is_some()
     }
 
@@ -152,7 +160,8 @@ impl CopyEraser {
         let (run, _) = place_of(record.key);
         if is_of_conflict {
             let has = |id: &String| contains(&record.value, id.as_bytes());
-            return !self.items.messages.iter().chain(&self.items.invocations).any(has);
+            let items = &self.items_of_conflicts;
+            return !items.messages.iter().chain(&items.invocations).any(has);
         }
         run >= self.next_run || self.runs.contains(&run)
     }

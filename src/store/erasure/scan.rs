@@ -6,6 +6,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::history::{HistoryEntry, LogRecord};
 use crate::session_head::Preview;
 use crate::store::archive::{TABLES, read_table};
+use crate::store::branch_directory::{BranchRow, RenamedId};
 use crate::store::record::{RecordKind, open_record};
 use crate::store::segment::split_segment;
 use crate::store::{LogStore, Record, Table};
@@ -86,6 +87,13 @@ impl SessionScan {
                 HistoryEntry::Result(_) | HistoryEntry::SetAside(_) => {}
             }
         }
+    }
+
+    /// Returns the messages and calls that branches have adopted from other sides of conflicts with new ids.
+    pub(super) fn renamed(&self) -> Vec<RenamedId> {
+        let rows = self.records.iter().filter(|record| record.table == Table::Log && record.key >= DIRECTORY);
+        let rows = rows.filter_map(|record| open_record::<BranchRow>(RecordKind::Branch, &record.value).ok());
+        rows.filter_map(|row| row.adopted).flat_map(|adopted| adopted.renamed).collect()
     }
 
     /// Returns the `seq` of each message in history.

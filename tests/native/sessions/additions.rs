@@ -359,6 +359,34 @@ fn r38_a_note_of_a_message_is_not_that_of_another_with_its_id_in_another_branch(
 }
 
 #[test]
+fn r38_r07_additions_that_are_gone_are_reported() {
+    // The first of two, and the last one.
+    for gone in [ADDITIONS, ADDITIONS + 1] {
+        let (world, data) = (World::new(false), MemoryStore::default());
+        let process = Process::new(&world, &data, 1);
+        let session = opened(&world, &process);
+        let known = Branches::make(&world, &session);
+        for at in [0, 1] {
+            world.run(note(&session, &known.all[at], &json!("note"))).unwrap();
+        }
+        let head = block_on(data.head("s")).unwrap().unwrap();
+        let remove = vec![(Table::Log, gone)];
+        let batch = rethread::store::Batch { head: head.value, remove, ..Default::default() };
+        block_on(data.append("s", head.revision, batch, "lost")).unwrap();
+        let process = Process::new(&world, &data, 2);
+        let fresh = opened(&world, &process);
+        let warnings = || process.heard.borrow().warnings.len();
+        assert_eq!((additions_of(&fresh).1.len(), warnings()), (2, 1), "main has both in records of its own");
+        // What comes later has another number, and the same loss is not reported again.
+        world.run(note(&fresh, &known.all[2], &json!("later"))).unwrap();
+        append(&world, &fresh, &says("on"));
+        assert_eq!(warnings(), 1);
+        world.run(switch_to(&fresh, &known.names[1])).unwrap();
+        assert_eq!(additions_of(&fresh).1.len(), 2, "another branch has the later one, and one of the two");
+    }
+}
+
+#[test]
 fn r38_r07_an_addition_that_is_damaged_is_reported_and_the_others_are_read() {
     let (world, data) = (World::new(false), MemoryStore::default());
     let session = opened(&world, &Process::new(&world, &data, 1));

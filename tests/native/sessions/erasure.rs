@@ -74,6 +74,25 @@ impl Service {
         self.keys.hidden.borrow_mut().insert(newest);
     }
 
+    /// The keys of all appends.
+    pub(super) fn appends(&self) -> Vec<String> {
+        self.keys.keys.borrow().keys().filter(|key| key.starts_with("append:")).cloned().collect()
+    }
+
+    /// Hides all other appends.
+    pub(super) fn hide_appends_but(&self, known: &[String]) {
+        self.keys.hidden.borrow_mut().extend(self.appends().into_iter().filter(|key| !known.contains(key)));
+    }
+
+    /// Applies writes, and returns an error.
+    pub(super) fn lose_replies(&self, loses: bool) {
+        self.keys.loses_replies.set(loses);
+    }
+
+    pub(super) fn damage(&self, key: &str) {
+        self.keys.set(key, b"rotten");
+    }
+
     pub(super) fn show_all(&self) {
         self.keys.hidden.borrow_mut().clear();
     }

@@ -135,7 +135,7 @@ fn r38_two_processes_append_to_one_branch_that_neither_shows() {
     }
 }
 
-fn body(world: &World, session: &OpenSession, dialect: Dialect) -> Vec<u8> {
+pub(super) fn body(world: &World, session: &OpenSession, dialect: Dialect) -> Vec<u8> {
     let (provider, policy) = (provider(dialect, false), session.policy(PolicyLayer::default(), BTreeMap::new()));
     let request = RenderRequest { provider: &provider, instructions: None, tools: &[], policy: &policy };
     let mut body = Vec::new();
@@ -165,24 +165,4 @@ fn r38_a_request_of_a_branch_that_is_not_shown_is_that_of_the_branch() {
     }
     let unknown = world.run(session.at_branch(Some("fork-9"))).err().map(|error| error.code);
     assert_eq!(unknown, Some(ErrorCode::NotFound));
-}
-
-#[test]
-fn r38_nothing_is_appended_to_the_other_side_of_a_conflict() {
-    let (world, service) = (World::new(false), Service::new(Kind::WriteOnce));
-    let (first, second) = (service.process(&world), service.process(&world));
-    let session = opened(&world, &first);
-    append(&world, &session, &turn(0, "plain"));
-    let other = opened(&world, &second);
-    append(&world, &session, &turn(1, "plain"));
-    service.hide_newest_append();
-    append(&world, &other, &turn(2, "plain"));
-    append(&world, &other, &turn(3, "plain"));
-    service.show_all();
-    world.run(other.refresh()).unwrap();
-    let side = world.run(branches(&other)).unwrap().pop().unwrap();
-    let error = world.run(append_to(&other, &side.id, &said("x"), None)).unwrap_err();
-    assert_eq!(error.code, ErrorCode::WrongState, "{}", error.message);
-    let beside = world.run(other.at_branch(Some(&side.id))).unwrap();
-    assert!(String::from_utf8(body(&world, &beside, CHAT)).unwrap().contains("question 1"));
 }

@@ -314,8 +314,12 @@ fn branches() {
         beside: Some("m9".into()),
         first: Some("n9".into()),
         operation: "op".into(),
+        adopted: None,
     };
     fixed("branch", RecordKind::Branch, &row);
+    let renamed = vec![RenamedId { original: "m9".into(), id: "m9-2".into() }];
+    let adopted = Some(AdoptedSide { side: "1f-w".into(), renamed });
+    fixed("branch_that_adopted_a_side", RecordKind::Branch, &BranchRow { adopted, ..row.clone() });
     let row = BranchRow { state: BranchState { erased: 3, chain_cut: 8, ..state }, ..row };
     fixed("branch_with_erased_messages", RecordKind::Branch, &row);
     let erasing = UnfinishedErasure {
