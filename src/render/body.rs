@@ -30,7 +30,7 @@ pub struct BodyComposer<'c> {
     pub stored_count: usize,
     pub request: &'c RenderRequest<'c>,
     /// The member that names what the service keeps of the conversation, and its value.
-    pub reference: Option<(&'static str, &'c str)>,
+    pub reference: Option<(&'static str, Json)>,
     /// True if the application adds messages, so that the last one may be any.
     pub is_continued: bool,
     /// Which reasoning the body contains.
@@ -71,8 +71,8 @@ impl BodyComposer<'_> {
         let repaired = check_head(&mut head, request.provider, cache, report);
         let repaired = repaired.as_deref().map(Json::view);
         let mut object = ObjectWriter::resume(&mut head);
-        if let Some((name, id)) = reference {
-            object.text(name, id);
+        if let Some((name, value)) = &reference {
+            object.json(name, value.view());
         }
         object.key(encoder.spec.items.list).push('[');
 

@@ -18,7 +18,7 @@ use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{FindingCode, Report, limit_report};
 use crate::history::{History, StoredSummary};
-use crate::json::Json;
+use crate::json::{Json, JsonStr};
 use crate::message::{Message, Part, PrefixMark};
 use crate::owner::{Delta, StateOwner, transfer_findings};
 use crate::provider::{check_owner, extra_content, spec};
@@ -391,21 +391,21 @@ fn unacknowledged<'r>(input: &RenderInput<'r>, request: &RenderRequest<'_>) -> R
 }
 
 /// Returns the member of the body that names what the owner's service keeps, and its value.
-fn reference_to_service<'r>(
-    owner: &'r StateOwner,
-    delta: Option<&Delta<'r>>,
+fn reference_to_service(
+    owner: &StateOwner,
+    delta: Option<&Delta<'_>>,
     request: &RenderRequest<'_>,
-) -> Option<(&'static str, &'r str)> {
-    let members = spec(request.provider.dialect).service_state.as_ref()?;
+) -> Option<(&'static str, Json)> {
+    let service = spec(request.provider.dialect).service_state.as_ref()?;
     match owner {
         StateOwner::Session | StateOwner::Caller => None,
-        StateOwner::Conversation { id } => Some((members.conversation, id)),
+        StateOwner::Conversation { id } => Some((service.conversation?, JsonStr::new(id).to_json())),
         StateOwner::Response { previous } => {
             let is_replaced =
                 delta.and_then(Delta::compaction).is_some_and(|compaction| owner.replaces_chain(compaction));
             let start = previous.as_deref().filter(|_| !is_replaced);
             let newest = delta.and_then(Delta::response_id).or(start);
-            newest.map(|id| (members.previous_response, id))
+            newest.map(|id| (service.chain.member, (service.chain.continued)(id)))
         }
     }
 }

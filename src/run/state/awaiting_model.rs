@@ -7,7 +7,7 @@ use crate::history::{HistoryEntry, free_id};
 use crate::json::fits_memory;
 use crate::message::{Message, MessageStatus};
 use crate::owner::{ConversationCheck, check_conversation};
-use crate::provider::{AnswerStatus, Assembled, Pause, StreamAssembler, StreamEvent, read_whole, spec};
+use crate::provider::{AnswerStatus, Assembled, Pause, StateRefusal, StreamAssembler, StreamEvent, read_whole, spec};
 use crate::replay::ReducerReplies;
 use crate::run::answer::{AnsweredCall, answer_message, cut_error, message_without_parts, refusal_of, refused_request};
 use crate::run::context::RunContext;
@@ -258,8 +258,8 @@ impl AwaitingModel {
         let requested = requested_wait(headers, context.now);
         let code = assembled.error.as_ref().and_then(|error| error.code.as_deref()).unwrap_or_default();
         let service = spec(turn.setup().provider.dialect).service_state.as_ref();
-        let is_chain_gone = service.is_some_and(|service| (service.is_previous_response_missing)(status, code));
-        if is_chain_gone && turn.try_restart_chain() {
+        let refusal = service.and_then(|service| (service.refusal)(status, code));
+        if refusal == Some(StateRefusal::ResponseMissing) && turn.try_restart_chain() {
             turn.close_effects();
             let text = "the service does not have the response any more that the request continues; the request is sent again with the history";
             turn.warn(Finding::warning(FindingCode::ChainRestarted, text));
@@ -272,7 +272,7 @@ impl AwaitingModel {
             return next;
         }
         let retry = &turn.setup().retry;
-        let pause = if service.is_some_and(|service| (service.is_conversation_locked)(status, code)) {
+        let pause = if refusal == Some(StateRefusal::Locked) {
             retry.for_locked_conversation().wait_after(self.request.attempt.number, requested)
         } else if may_pass {
             retry.wait_after(self.request.attempt.number, requested)
