@@ -9,7 +9,13 @@ pub(super) const PREVIOUS_RESPONSE: &str = "previous_response_id";
 
 pub(super) const SERVICE_STATE: ServiceState = ServiceState {
     conversation: Some(CONVERSATION),
-    chain: ChainForm { member: PREVIOUS_RESPONSE, continued: |id| JsonStr::new(id).to_json() },
+    chain: ChainForm {
+        member: PREVIOUS_RESPONSE,
+        continued: |id| JsonStr::new(id).to_json(),
+        begun: None,
+        kept_members: &[],
+    },
+    header: None,
     refusal,
     is_kept: encode::is_kept_by_service,
     compaction: Some(ChainCompaction { request: compaction_request, items: compacted_items }),
