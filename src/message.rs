@@ -321,12 +321,29 @@ pub struct ServiceMark {
     pub until: u64,
     /// Ids of the messages that the filter of the application held back; they are sent with the next request.
     pub pending: Vec<String>,
+    /// What the service keeps of the request that began the chain besides its messages, if it keeps that.
+    pub kept_head: Option<KeptHead>,
 }
 encode_fields!(struct ServiceMark {
     0 => conversation,
     1 => chain_start,
     2 => until,
     3 => pending: list,
+    4 => kept_head,
+});
+
+/// The instructions and tools that a service keeps with a chain of responses, as hashes of them. Later requests of the
+/// chain do not contain them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeptHead {
+    /// The hash of the instructions.
+    pub instructions: u64,
+    /// The hash of the tools.
+    pub tools: u64,
+}
+encode_fields!(struct KeptHead {
+    0 => instructions,
+    1 => tools,
 });
 
 /// A part of a message.

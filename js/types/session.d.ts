@@ -50,12 +50,13 @@ export interface SessionOptions {
 }
 
 /** "session": history is replayed in full from here. "conversation" and "response": the service keeps it, and a request
- *  contains only what the service has not acknowledged; only services of the dialect "openai-responses" do. History is
+ *  contains only what the service has not acknowledged. Services of the dialect "openai-responses" do, and those of
+ *  "anthropic" as "response": a message thread, of which `previousResponseId` is the id of a message. History is
  *  stored here too, so that the owner can be changed: what the new owner lacks is sent with its first request. A
  *  conversation keeps every answer at once, so `persistence: "run"` acts as "call" with it. A chain of responses
  *  continues the newest response that has an id. A member of two kinds is `state_owner_conflict`, as is another
- *  `conversationId` than the stored one, and `previous_response_id` or `conversation` in `params`. Reducers shorten
- *  only what the session owns. */
+ *  `conversationId` than the stored one, and `previous_response_id`, `conversation` or `thread` in `params`. Reducers
+ *  shorten only what the session owns. */
 export type StateOwner =
   | { kind: "session" }
   /** The application holds the conversation: the input of each run is a whole wire body, such as `RunResult.replay` of

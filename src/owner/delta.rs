@@ -3,7 +3,7 @@
 use super::state_owner::StateOwner;
 use crate::error::{Error, ErrorCode, Result};
 use crate::history::{ActiveSummary, History};
-use crate::message::{Message, ServiceMark};
+use crate::message::{Dialect, KeptHead, Message, ServiceMark};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What of a message is sent.
@@ -56,14 +56,16 @@ impl AcknowledgedAnswer<'_> {
 }
 
 impl<'h> Delta<'h> {
-    /// Finds what the owner's service has not acknowledged. Everything, if the owner is no service.
+    /// Finds what the owner's service has not acknowledged, in the dialect of the next request. Everything, if the
+    /// owner is no service.
     #[must_use]
-    pub fn new(owner: &StateOwner, history: &'h History, live: Option<&'h History>) -> Self {
-        let in_live = newest_answer(owner, live).map(|(index, answer)| (Some(index), answer));
+    pub fn new(owner: &StateOwner, dialect: Dialect, history: &'h History, live: Option<&'h History>) -> Self {
+        let service = OwnerService { owner, dialect };
+        let in_live = service.newest_answer(live).map(|(index, answer)| (Some(index), answer));
         let compaction = history.compaction();
         let from =
             compaction.filter(|compaction| owner.replaces_chain(compaction)).map_or(0, |compaction| compaction.end);
-        let in_history = || newest_answer(owner, Some(history)).filter(|(index, _)| *index >= from);
+        let in_history = || service.newest_answer(Some(history)).filter(|(index, _)| *index >= from);
         let newest = in_live.or_else(|| in_history().map(|(_, answer)| (None, answer)));
         let newest = newest.map(|(live_index, (message, mark))| AcknowledgedAnswer { message, mark, live_index });
         let compaction = compaction.filter(|_| newest.is_none());
@@ -73,12 +75,12 @@ impl<'h> Delta<'h> {
         if let Some(newest) = newest {
             delta.pending.extend(newest.mark.pending.iter().map(String::as_str));
             if owner.is_conversation() {
-                delta.find_concurrent_answers(owner, newest);
+                delta.find_concurrent_answers(service, newest);
             }
             // A chain branches at the live turn's newest answer, whose calls are open there. An answer that was given
             // under another owner came into the chain with a request of another run, which closed its calls.
             if owner.is_conversation() || newest.live_index.is_none() {
-                delta.calls_are_closed = delta.has_closed_calls(owner);
+                delta.calls_are_closed = delta.has_closed_calls(service);
             }
         }
         delta
@@ -93,13 +95,19 @@ impl<'h> Delta<'h> {
         self
     }
 
+    /// Returns the number of stored messages at the beginning that every request repeats.
+    #[must_use]
+    pub fn repeated_count(&self) -> usize {
+        self.repeated
+    }
+
     /// Finds the newest answer of each other run that wrote to the conversation since the newest answer's request was
     /// built.
-    fn find_concurrent_answers(&mut self, owner: &StateOwner, newest: AcknowledgedAnswer<'h>) {
+    fn find_concurrent_answers(&mut self, service: OwnerService<'_>, newest: AcknowledgedAnswer<'h>) {
         let history = self.history;
         for message in history.messages().iter().rev().take_while(|message| message.seq >= newest.until()) {
             let Some(run) = message.run_id.as_deref() else { continue };
-            if message.run_id != newest.message.run_id && mark_of(owner, message).is_some() {
+            if message.run_id != newest.message.run_id && service.mark_of(message).is_some() {
                 self.concurrent.entry(run).or_insert(message.seq);
             }
         }
@@ -107,11 +115,11 @@ impl<'h> Delta<'h> {
 
     /// Returns true if the live turn's newest answer has calls, and a request of another run contained it or its place
     /// in history: a service refuses a request that leaves a call open, so that request closed them.
-    fn has_closed_calls(&self, owner: &StateOwner) -> bool {
+    fn has_closed_calls(&self, service: OwnerService<'_>) -> bool {
         let answer = self.live.and_then(|live| live.last_answer().filter(|answer| live.has_calls(answer)));
         let Some(stored) = answer.and_then(|answer| self.history.message(&answer.id)) else { return false };
         let is_later = |message: &Message| {
-            message.run_id != stored.run_id && mark_of(owner, message).is_some_and(|mark| mark.until > stored.seq)
+            message.run_id != stored.run_id && service.mark_of(message).is_some_and(|mark| mark.until > stored.seq)
         };
         self.history.messages().iter().rev().take_while(|message| message.seq > stored.seq).any(is_later)
     }
@@ -133,6 +141,12 @@ impl<'h> Delta<'h> {
     #[must_use]
     pub fn response_id(&self) -> Option<&'h str> {
         self.newest?.message.answer.as_ref()?.response_id.as_deref()
+    }
+
+    /// Returns what the service keeps of the request that began the chain, besides its messages.
+    #[must_use]
+    pub fn kept_head(&self) -> Option<KeptHead> {
+        self.newest?.mark.kept_head
     }
 
     /// Returns the index after the newest answer of the chain of responses, if the service has everything before it,
@@ -244,16 +258,24 @@ fn ascending(mut indexes: Vec<usize>) -> impl Iterator<Item = usize> {
 
 type MarkedAnswer<'h> = (&'h Message, &'h ServiceMark);
 
-/// Returns the newest answer with a mark of the owner's service, and its index.
-fn newest_answer<'h>(owner: &StateOwner, history: Option<&'h History>) -> Option<(usize, MarkedAnswer<'h>)> {
-    let history = history.filter(|_| owner.is_stateful())?;
-    // A conversation of the service has no other beginning.
-    let cut = if owner.is_conversation() { 0 } else { history.chain_cut() };
-    let mut messages = history.messages().iter().enumerate().rev().take_while(|(_, message)| message.seq >= cut);
-    messages.find_map(|(index, message)| Some((index, (message, mark_of(owner, message)?))))
+/// The owner's service, as requests of a dialect reach it.
+#[derive(Clone, Copy)]
+struct OwnerService<'o> {
+    owner: &'o StateOwner,
+    dialect: Dialect,
 }
 
-fn mark_of<'h>(owner: &StateOwner, message: &'h Message) -> Option<&'h ServiceMark> {
-    let answer = message.answer.as_ref()?;
-    answer.service_mark.as_deref().filter(|mark| owner.owns(mark, answer.response_id.as_deref()))
+impl OwnerService<'_> {
+    /// Returns the newest answer with a mark of the service, and its index.
+    fn newest_answer<'h>(self, history: Option<&'h History>) -> Option<(usize, MarkedAnswer<'h>)> {
+        let history = history.filter(|_| self.owner.is_stateful())?;
+        // A conversation of the service has no other beginning.
+        let cut = if self.owner.is_conversation() { 0 } else { history.chain_cut() };
+        let mut messages = history.messages().iter().enumerate().rev().take_while(|(_, message)| message.seq >= cut);
+        messages.find_map(|(index, message)| Some((index, (message, self.mark_of(message)?))))
+    }
+
+    fn mark_of(self, message: &Message) -> Option<&ServiceMark> {
+        if message.dialect == Some(self.dialect) { self.owner.mark_of(message) } else { None }
+    }
 }

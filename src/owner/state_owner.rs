@@ -3,7 +3,7 @@
 use crate::error::{Error, ErrorCode, Result};
 use crate::history::ActiveSummary;
 use crate::json::ObjectWriter;
-use crate::message::ServiceMark;
+use crate::message::{Message, ServiceMark};
 use crate::session_head::StoredOwner;
 
 /// Who owns the state of a conversation. There is exactly one owner.
@@ -44,6 +44,12 @@ impl StateOwner {
     #[must_use]
     pub fn is_conversation(&self) -> bool {
         matches!(self, Self::Conversation { .. })
+    }
+
+    /// Returns true for a chain of responses that began with a request of the session, which has all of it.
+    #[must_use]
+    pub fn began_here(&self) -> bool {
+        *self == Self::Response { previous: None }
     }
 
     /// Returns the value of `kind` in the public types.
@@ -93,6 +99,13 @@ impl StateOwner {
                     && (mark.chain_start == *previous || previous.as_deref() == response_id)
             }
         }
+    }
+
+    /// Returns the mark of an answer that is part of the owner's conversation.
+    #[must_use]
+    pub fn mark_of<'m>(&self, message: &'m Message) -> Option<&'m ServiceMark> {
+        let answer = message.answer.as_ref()?;
+        answer.service_mark.as_deref().filter(|mark| self.owns(mark, answer.response_id.as_deref()))
     }
 
     /// Returns true if the next request begins a chain of responses with this compaction, although the service has a

@@ -7,13 +7,15 @@ use super::{Delta, StateOwner, Unacknowledged};
 use crate::error::ErrorCode;
 use crate::history::{History, HistoryEntry};
 use crate::id::Seed;
-use crate::message::{AnswerMeta, Message, Role, ServiceMark};
+use crate::message::{AnswerMeta, Dialect, Message, Role, ServiceMark};
 use crate::session_head::StoredOwner;
 
 /// The id of a message, its run, and the `until` and the pending ids of its mark.
 type TestMessage<'m> = (&'m str, &'m str, Option<(u64, &'m [&'m str])>);
 
 const SEED: Seed = Seed(1);
+
+const DIALECT: Dialect = Dialect::OpenAiResponses;
 
 fn conversation() -> StateOwner {
     StateOwner::Conversation { id: "conv".into() }
@@ -27,9 +29,10 @@ fn history(messages: &[TestMessage<'_>]) -> History {
         message.id = (*id).to_owned();
         message.seq = seq as u64;
         message.run_id = Some((*run).to_owned());
+        message.dialect = Some(DIALECT);
         message.answer = mark.map(|(until, pending)| {
             let pending = pending.iter().map(|id| (*id).to_owned()).collect();
-            let mark = ServiceMark { conversation: Some("conv".into()), chain_start: None, until, pending };
+            let mark = ServiceMark { conversation: Some("conv".into()), until, pending, ..ServiceMark::default() };
             Box::new(AnswerMeta { service_mark: Some(Box::new(mark)), ..AnswerMeta::default() })
         });
         history.apply(HistoryEntry::Message(message));
@@ -39,7 +42,7 @@ fn history(messages: &[TestMessage<'_>]) -> History {
 
 /// The ids of the messages that are sent as a whole.
 fn sent<'h>(history: &'h History, owner: &StateOwner) -> Vec<&'h str> {
-    let delta = Delta::new(owner, history, None);
+    let delta = Delta::new(owner, DIALECT, history, None);
     let whole = delta.stored().into_iter().filter(|(_, sent)| *sent == Unacknowledged::Message);
     whole.map(|(index, _)| history.messages()[index].id.as_str()).collect()
 }
@@ -81,7 +84,7 @@ fn r23_what_another_runs_request_contained_of_a_live_turn_is_not_sent_again() {
     let stored = history(&[("a", "r1", None), ("b", "r2", None), ("B", "r2", Some((1, &[])))]);
     let live = history(&[("a", "r1", None), ("c", "r1", None)]);
     let owner = conversation();
-    let sent = Delta::new(&owner, &stored, Some(&live)).live();
+    let sent = Delta::new(&owner, DIALECT, &stored, Some(&live)).live();
     assert_eq!(sent, [(0, Unacknowledged::Results), (1, Unacknowledged::Message)]);
 }
 
@@ -105,7 +108,7 @@ fn r32_what_is_new_is_found_without_the_rest_of_the_history() {
         let stored = history(&messages);
         let live = history(&[("q", "run", None)]);
         let owner = conversation();
-        let delta = Delta::new(&owner, &stored, Some(&live));
+        let delta = Delta::new(&owner, DIALECT, &stored, Some(&live));
         // The newest turn, whose calls may wait for results, and the live one: however long the history is.
         assert_eq!((delta.stored().len(), delta.live().len()), (2, 1), "{turns} turns");
     }

@@ -3,24 +3,24 @@
 use super::state_owner::StateOwner;
 use crate::finding::{Action, Finding, FindingCode};
 use crate::history::History;
-use crate::message::{Message, MessageStatus, Part};
+use crate::message::{Dialect, Message, MessageStatus, Part};
 
 /// Returns `not_transferred` warnings for content that is not stored here: what preceded a chain, the rest of answers
 /// that broke off, and parts for which `is_reference` returns true. Empty unless the newest answer is of a service that
-/// is not the owner, and this run has no answer yet.
+/// is not the owner in this dialect, and this run has no answer yet.
 #[must_use]
 pub fn transfer_findings(
-    owner: &StateOwner,
+    (owner, dialect): (&StateOwner, Dialect),
     history: &History,
     live: Option<&History>,
     is_reference: &dyn Fn(&Message, &Part) -> bool,
 ) -> Vec<Finding> {
     let has_new_answer = live.is_some_and(|live| live.messages().iter().any(|message| message.answer.is_some()));
-    let newest = history.messages().iter().rev().find_map(|message| message.answer.as_ref());
-    let Some((answer, mark)) = newest.and_then(|answer| Some((answer, answer.service_mark.as_deref()?))) else {
-        return Vec::new();
-    };
-    if has_new_answer || owner.owns(mark, answer.response_id.as_deref()) {
+    let newest = history.messages().iter().rev().find(|message| message.answer.is_some());
+    let marked = newest.and_then(|newest| Some((newest, newest.answer.as_ref()?.service_mark.as_deref()?)));
+    let Some((newest, mark)) = marked else { return Vec::new() };
+    let is_of_owner = newest.dialect == Some(dialect) && owner.mark_of(newest).is_some();
+    if has_new_answer || is_of_owner {
         return Vec::new();
     }
     let mut findings = Vec::new();

@@ -152,6 +152,13 @@ impl ProviderRequest {
     pub fn dropping_unbound(&self) -> Option<Self> {
         request::dropping_unbound(spec(self.dialect), self)
     }
+
+    /// Returns the request with the header that the service of its owner needs to keep the conversation; `None` if it
+    /// needs none.
+    #[must_use]
+    pub fn with_service_header(&self, owner: &StateOwner) -> Option<Self> {
+        request::with_service_header(spec(self.dialect), self, owner)
+    }
 }
 
 /// Rejects an owner that the request's dialect or parameters cannot have.

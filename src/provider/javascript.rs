@@ -6,7 +6,7 @@
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use super::registry::{ALL, spec};
-use super::spec::{DialectSpec, Marks};
+use super::spec::{DialectSpec, Marks, ServiceState};
 use crate::message::Dialect;
 use std::fmt::Write;
 
@@ -46,8 +46,8 @@ fn variants_first() -> Vec<&'static DialectSpec> {
 fn system_members() -> Vec<&'static str> {
     let mut members: Vec<&'static str> = Vec::new();
     for spec in ALL {
-        let of_service = spec.service_state.as_ref().map(|service| service.members());
-        let is_other = |member: &str| member == spec.items.list || of_service.is_some_and(|own| own.contains(&member));
+        let of_service: Vec<&str> = spec.service_state.iter().flat_map(ServiceState::members).collect();
+        let is_other = |member: &str| member == spec.items.list || of_service.contains(&member);
         for member in spec.body.reserved_members {
             if !is_other(member) && !members.contains(member) {
                 members.push(*member);

@@ -40,7 +40,7 @@ pub use request::{
     ToolDefinition, check_known_headers, is_plain_header,
 };
 pub use rules::{Dangling, RepairOptions};
-pub(crate) use spec::{DialectSpec, EncodeContext, Pause, ServiceState, call_id};
+pub(crate) use spec::{DialectSpec, EncodeContext, Pause, ServiceState, StateRefusal, call_id, changed_head};
 pub use spec::{Wire, tool_name};
 pub use stream::{
     AnswerBlock, AnswerStatus, Assembled, AssembledCall, BlockBody, InputTransformation, StreamAssembler, StreamEvent,

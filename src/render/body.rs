@@ -2,25 +2,22 @@
 
 use super::body_buffer::BodyBuffer;
 use super::body_builder::BodyBuilder;
-use super::called_tools::called_tools;
-use super::checked_head::{check_head, sent_member};
+use super::composed_head::ComposedHead;
 use super::encoding_cache::EncodingCache;
 use super::joined_message::JoinedMessage;
 use super::message_encoder::MessageEncoder;
 use super::missing_reasoning::report_missing;
 use super::prefix_reuse::PrefixReuse;
 use super::reasoning_choice::ReasoningChoice;
-use super::reasoning_selection::{HeadMembers, ReasoningSelection};
+use super::reasoning_selection::ReasoningSelection;
 use super::request::RenderRequest;
+use super::service_reference::ServiceReference;
 use super::settled_body::BodyLedger;
 use super::system_placement::SystemPlacement;
 use crate::error::Result;
 use crate::finding::Report;
-use crate::json::{Json, ObjectWriter};
 use crate::message::PrefixMark;
-use crate::provider::{DialectSpec, ToolDefinition};
 use crate::replay::{DraftMessage, DraftOrigin, RequestDraft};
-use std::borrow::Cow;
 
 /// Composes the body of a request.
 pub struct BodyComposer<'c> {
@@ -29,8 +26,8 @@ pub struct BodyComposer<'c> {
     /// The number of messages in history.
     pub stored_count: usize,
     pub request: &'c RenderRequest<'c>,
-    /// The member that names what the service keeps of the conversation, and its value.
-    pub reference: Option<(&'static str, &'c str)>,
+    /// What the service keeps of the conversation.
+    pub reference: Option<&'c ServiceReference>,
     /// True if the application adds messages, so that the last one may be any.
     pub is_continued: bool,
     /// Which reasoning the body contains.
@@ -59,33 +56,24 @@ impl BodyComposer<'_> {
         report: &mut Report,
         out: &mut dyn BodyBuffer,
     ) -> Result<ComposedBody> {
+        let head = ComposedHead::new(draft, self.request, self.cache, report)?;
+        Ok(self.compose_after(&head, draft, report, out))
+    }
+
+    /// As [`compose`](Self::compose), after a head.
+    pub fn compose_after(
+        self,
+        head: &ComposedHead,
+        draft: &RequestDraft<'_>,
+        report: &mut Report,
+        out: &mut dyn BodyBuffer,
+    ) -> ComposedBody {
         let Self { cache, stored_count, request, reference, is_continued, reasoning } = self;
         let encoder = MessageEncoder::new(request.provider);
-        let mut head = String::new();
-        let mut object = ObjectWriter::new(&mut head);
-        let tools = request.provider.write_head(&mut object, &sent_tools(encoder.spec, draft, request), report)?;
-        let system = SystemPlacement::of(encoder.spec, draft, request.instructions, report);
-        if let Some((name, value)) = &system.member {
-            object.json(name, value.view());
-        }
-        let repaired = check_head(&mut head, request.provider, cache, report);
-        let repaired = repaired.as_deref().map(Json::view);
-        let mut object = ObjectWriter::resume(&mut head);
-        if let Some((name, id)) = reference {
-            object.text(name, id);
-        }
-        object.key(encoder.spec.items.list).push('[');
-
         cache.prepare(encoder.settings_signature(), stored_count);
-        let head_members = HeadMembers {
-            instructions: system.member.as_ref().and_then(|(name, value)| sent_member(name, value, repaired)),
-            listed: request.instructions,
-            tools: repaired.map_or(tools.as_ref().map(Json::view), |body| encoder.spec.tools.list_in(body)),
-            agent: reasoning.context().agent,
-            repaired,
-        };
-        let mut body = BodyBuilder::new(head, encoder, cache);
-        push_messages(&mut body, draft, &system, report);
+        let head_members = head.members(request, reasoning.context().agent);
+        let mut body = BodyBuilder::new(head.text(reference), encoder, cache);
+        push_messages(&mut body, draft, &head.system, report);
         body.check_first_and_last(is_continued);
         body.check_cache_breakpoints();
         body.check_unique_names();
@@ -112,18 +100,8 @@ impl BodyComposer<'_> {
         let prefix = selection.reuse((stable, changed), texts, &mut body, (draft, report));
         let mark = settled.unwrap_or_else(|| selection.mark(draft, stable.list));
         let ledger = selection.is_deferred().then(|| Box::new(selection.body_ledger(&body, draft, report)));
-        Ok(ComposedBody { stable_prefix: stable.messages, prefix, mark, ledger })
+        ComposedBody { stable_prefix: stable.messages, prefix, mark, ledger }
     }
-}
-
-/// Returns the tools that the head lists: those of the request, or where calls require tools those that were called.
-fn sent_tools<'t>(
-    spec: &DialectSpec,
-    draft: &RequestDraft<'_>,
-    request: &'t RenderRequest<'_>,
-) -> Cow<'t, [ToolDefinition]> {
-    let required = spec.body.required_with_calls.map(|_| called_tools(draft, request));
-    required.filter(|tools| !tools.is_empty()).map_or(Cow::Borrowed(request.tools), Cow::Owned)
 }
 
 /// Adds the instructions and the messages that are items of the list.

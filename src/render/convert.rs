@@ -133,7 +133,8 @@ impl<'b, 'r> ParameterConversion<'b, 'r> {
             return;
         }
         // Messages and tools are converted elsewhere. A reference to the provider's own state is reported as lost.
-        let is_state = source.service_state.as_ref().is_some_and(|service| service.members().contains(&key));
+        let is_state =
+            source.service_state.as_ref().is_some_and(|service| service.members().any(|member| member == key));
         if key == TOOLS || source.body.reserved_members.contains(&key) && !is_state {
             return;
         }

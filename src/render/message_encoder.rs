@@ -164,8 +164,8 @@ impl MessageEncoder {
         let mut probe = String::new();
         let mut object = ObjectWriter::new(&mut probe);
         object.text("model", model);
-        if let Some(members) = self.spec.service_state.as_ref().filter(|_| message.item.is_acknowledged) {
-            object.text(members.previous_response, EARLIER_RESPONSE);
+        if let Some(service) = self.spec.service_state.as_ref().filter(|_| message.item.is_acknowledged) {
+            object.json(service.chain.member, (service.chain.continued)(EARLIER_RESPONSE).view());
         }
         if let Some((member, value)) = self.spec.body.required_with_calls {
             object.raw(member, value);

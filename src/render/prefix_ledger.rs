@@ -83,9 +83,11 @@ impl PrefixLedger {
         if !self.compares() {
             return None;
         }
-        let Some(mark) = facts.meta.and_then(|meta| meta.prefix) else { return facts.change };
         let is_other_agent = facts.meta.is_some_and(|meta| meta.agent != self.agent);
         let named = |change| if is_other_agent { PrefixChange::Handoff } else { change };
+        let Some(mark) = facts.meta.and_then(|meta| meta.prefix) else {
+            return changed_kept_head(head, facts.meta).map(named).or(facts.change);
+        };
         match mark {
             _ if mark.instructions != head.instructions => Some(named(PrefixChange::Instructions)),
             _ if mark.tools != head.tools => Some(named(PrefixChange::Tools)),
@@ -108,6 +110,15 @@ impl PrefixLedger {
             Readability::OtherModel => Some(PrefixChange::Model),
         }
     }
+}
+
+/// Returns what changed of the instructions and tools that a service kept when it gave an answer.
+fn changed_kept_head(head: HeadHashes, meta: Option<&AnswerMeta>) -> Option<PrefixChange> {
+    let kept = meta?.service_mark.as_ref()?.kept_head?;
+    if kept.instructions != head.instructions {
+        return Some(PrefixChange::Instructions);
+    }
+    (kept.tools != head.tools).then_some(PrefixChange::Tools)
 }
 
 /// Returns the finding about reasoning that is left out.

@@ -1,8 +1,9 @@
 //! Selects the reasoning of a body that is being composed, and says what became of the body before.
 
 use super::body_builder::{BodyBuilder, BodySpan};
+use super::composed_head::HeadMembers;
 use super::draft_changes::DraftChanges;
-use super::encoded_text::{extend_prefix, member_hash};
+use super::encoded_text::extend_prefix;
 use super::encoding_cache::{HeadTexts, StablePrefix};
 use super::joined_message::JoinedMessage;
 use super::missing_reasoning::LoopMessages;
@@ -12,37 +13,11 @@ use super::reasoning_choice::{ReasoningChoice, ReasoningContext};
 use super::request::RenderRequest;
 use super::settled_body::{AnswerInBody, BodyLedger, SettledBody, reasoning_key};
 use crate::finding::{Action, Finding, PrefixChange, Report, Severity};
-use crate::id::hash_words;
-use crate::json::{Json, JsonRef};
+use crate::json::Json;
 use crate::message::{PrefixMark, Role};
 use crate::provider::{DialectSpec, ProviderRequest, RepairOptions, repair_rendered};
 use crate::replay::{DraftMessage, RequestDraft};
 use std::collections::BTreeMap;
-
-/// The members of a body that precede its messages in the comparison.
-pub struct HeadMembers<'b> {
-    /// The value of the member with the instructions.
-    pub instructions: Option<JsonRef<'b>>,
-    /// The instructions, where they are a message of the list.
-    pub listed: Option<&'b str>,
-    pub tools: Option<JsonRef<'b>>,
-    pub agent: Option<&'b str>,
-    /// All of them, if the rules repaired them.
-    pub repaired: Option<JsonRef<'b>>,
-}
-
-impl HeadMembers<'_> {
-    /// Returns hashes of the texts.
-    pub fn texts(&self, provider: &ProviderRequest) -> HeadTexts {
-        let hash = |text: &str| hash_words(3, text.as_bytes());
-        HeadTexts {
-            instructions: hash(self.instructions.map(JsonRef::as_raw).or(self.listed).unwrap_or_default()),
-            tools: hash(self.tools.map(JsonRef::as_raw).unwrap_or_default()),
-            model: hash(provider.maker().model.as_deref().unwrap_or_default()),
-            agent: hash(self.agent.unwrap_or_default()),
-        }
-    }
-}
 
 /// The selection of one body's reasoning.
 pub struct ReasoningSelection<'c> {
@@ -74,15 +49,7 @@ impl<'c> ReasoningSelection<'c> {
             None => ledger,
         };
         let is_compared = spec.body.bound_instructions.is_some() && sees_prefix;
-        let head = is_compared.then(|| {
-            let texts = members.texts(request.provider);
-            HeadHashes {
-                instructions: body
-                    .cache
-                    .member_hash(0, texts.instructions, &mut || member_hash(spec, members.instructions)),
-                tools: body.cache.member_hash(1, texts.tools, &mut || member_hash(spec, members.tools)),
-            }
-        });
+        let head = is_compared.then(|| members.hashes(spec, request.provider, body.cache));
         Self { spec, context, choice, ledger, provider: request.provider, head, omissions: BTreeMap::new() }
     }
 

@@ -3,14 +3,17 @@
 use super::body::{BodyComposer, ComposedBody};
 use super::body_buffer::BodyBuffer;
 use super::body_filter::ComposedItem;
+use super::composed_head::ComposedHead;
 use super::encoded_text::EncodedText;
 use super::encoding_cache::EncodingCache;
 use super::joined_message::JoinedMessage;
 use super::last_request::{LastRequest, OwnRequest, RequestRepetition};
 use super::message_encoder::MessageEncoder;
+use super::prefix_ledger::HeadHashes;
 use super::prefix_reuse::PrefixReuse;
 use super::reasoning_choice::{ReasoningChoice, ReasoningContext};
 use super::request::{RenderInput, RenderRequest};
+use super::service_reference::ServiceReference;
 use super::settled_body::BodyLedger;
 use super::summary_body::summary_body;
 use super::system_placement::SystemPlacement;
@@ -19,7 +22,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{FindingCode, Report, limit_report};
 use crate::history::{History, StoredSummary};
 use crate::json::Json;
-use crate::message::{Message, Part, PrefixMark};
+use crate::message::{KeptHead, Message, Part, PrefixMark};
 use crate::owner::{Delta, StateOwner, transfer_findings};
 use crate::provider::{check_owner, extra_content, spec};
 use crate::replay::{
@@ -46,6 +49,8 @@ pub struct Rendered {
     pub mark: Option<PrefixMark>,
     /// The highest source number so far. The next tool continues numbering after it (R9).
     pub max_source: Option<u64>,
+    /// What the service keeps of the request that began the chain, besides its messages, if a service keeps that.
+    pub kept_head: Option<KeptHead>,
     /// What of history the request contains, if this is its run's first choice, or another one than before.
     pub choice: Option<Box<ReplayChoice>>,
     /// What the next request of the session repeats, if the policy asks for that.
@@ -57,6 +62,9 @@ pub struct Rendered {
 pub enum RenderStep {
     /// The body is complete.
     Done(Rendered),
+    /// The service keeps other instructions or tools with the chain of responses: the request would not contain those
+    /// of this one. A request that begins the chain again does.
+    HeadChanged,
     /// The application must be asked first; then [`Renderer::take_reply`], and the render continues.
     Question(ReducerQuestion),
 }
@@ -172,6 +180,7 @@ impl Renderer {
                     history,
                     live,
                     owner: &StateOwner::Session,
+                    begins_chain: false,
                     handoffs: &[],
                     agent: None,
                     scope: HistoryScope::Whole,
@@ -182,6 +191,8 @@ impl Renderer {
                 &replies,
             )? {
                 RenderStep::Done(rendered) => return Ok(rendered),
+                // The session is the owner.
+                RenderStep::HeadChanged => return Err(head_changed()),
                 RenderStep::Question(question) => {
                     let reply = ReducerReply::Failed("nobody is there to be asked".into());
                     self.take_reply(question, reply, &mut replies);
@@ -259,7 +270,7 @@ impl Renderer {
         let is_reference = |message: &Message, part: &Part| {
             message.dialect.is_some_and(|dialect| spec(dialect).is_kept_by_service(part))
         };
-        let mut report: Report = transfer_findings(owner, history, live, &is_reference);
+        let mut report: Report = transfer_findings((owner, request.provider.dialect), history, live, &is_reference);
         let stored_count = history.messages().len();
         self.trimmed.update(history, request.policy);
         let caches = ReplayCaches { trimmed: &self.trimmed, cache: &self.reducer_cache, replies };
@@ -276,21 +287,36 @@ impl Renderer {
         let is_choice = !matches!(input.scope, HistoryScope::Whole) && !draft.is_repeated;
         let choice = is_choice.then(|| Box::new(choice_of(&draft, &replay_input, of_replay)));
         let sent = repeat.sent(|| SentRequest::of(&draft, &replay_input, of_replay));
-        let reference = reference_to_service(owner, delta.as_ref(), request);
+        let reference = ServiceReference::of(&input, delta.as_ref(), request);
         let provider = request.sent_provider();
         let request = &RenderRequest { provider: &provider, ..*request };
         let cache = self.encodings.entry(request.provider.dialect.as_str().to_owned()).or_default();
-        let context =
-            ReasoningContext { history: Some(history), is_kept_by_service: delta.is_some(), agent: input.agent };
+        let head = ComposedHead::new(&draft, request, cache, &mut report)?;
+        let keeps_head = reference.as_ref().is_some_and(|reference| reference.keeps_head);
+        let kept_head = keeps_head.then(|| {
+            let spec = spec(request.provider.dialect);
+            let HeadHashes { instructions, tools } =
+                head.members(request, input.agent).hashes(spec, request.provider, cache);
+            KeptHead { instructions, tools }
+        });
+        let known_head = reference.as_ref().and_then(|reference| reference.kept_head);
+        if known_head.is_some() && known_head != kept_head {
+            return Ok((RenderStep::HeadChanged, None));
+        }
+        let is_kept_by_service = delta.is_some() && reference.as_ref().is_none_or(|reference| reference.continues);
+        let context = ReasoningContext { history: Some(history), is_kept_by_service, agent: input.agent };
         let reasoning =
             if is_changed { ReasoningChoice::AfterChanges(context) } else { ReasoningChoice::Accepted(context) };
+        let reference = reference.as_ref();
         let composer = BodyComposer { cache, stored_count, request, reference, is_continued: false, reasoning };
-        let ComposedBody { stable_prefix, mut prefix, mark, ledger } = composer.compose(&draft, &mut report, body)?;
+        let ComposedBody { stable_prefix, mut prefix, mark, ledger } =
+            composer.compose_after(&head, &draft, &mut report, body);
         prefix.cut = repeat.cut(draft.cut);
         self.warn_of_default_once(&mut report);
         limit_report(&mut report);
         let max_source = highest_stored.max(live.and_then(History::highest_source));
-        let rendered = Rendered { body: Vec::new(), report, stable_prefix, prefix, mark, max_source, choice, sent };
+        let rendered =
+            Rendered { body: Vec::new(), report, stable_prefix, prefix, mark, kept_head, max_source, choice, sent };
         Ok((RenderStep::Done(rendered), ledger))
     }
 
@@ -384,30 +410,14 @@ fn unacknowledged<'r>(input: &RenderInput<'r>, request: &RenderRequest<'_>) -> R
         return Ok(None);
     }
     check_owner(request.provider, owner)?;
-    let delta = Delta::new(owner, history, live);
+    let delta = Delta::new(owner, request.provider.dialect, history, live);
     delta.check_calls_are_open()?;
     let spec = spec(request.provider.dialect);
     Ok(Some(delta.repeating(&|message| spec.is_outside_list(message, true))))
 }
 
-/// Returns the member of the body that names what the owner's service keeps, and its value.
-fn reference_to_service<'r>(
-    owner: &'r StateOwner,
-    delta: Option<&Delta<'r>>,
-    request: &RenderRequest<'_>,
-) -> Option<(&'static str, &'r str)> {
-    let members = spec(request.provider.dialect).service_state.as_ref()?;
-    match owner {
-        StateOwner::Session | StateOwner::Caller => None,
-        StateOwner::Conversation { id } => Some((members.conversation, id)),
-        StateOwner::Response { previous } => {
-            let is_replaced =
-                delta.and_then(Delta::compaction).is_some_and(|compaction| owner.replaces_chain(compaction));
-            let start = previous.as_deref().filter(|_| !is_replaced);
-            let newest = delta.and_then(Delta::response_id).or(start);
-            newest.map(|id| (members.previous_response, id))
-        }
-    }
+fn head_changed() -> Error {
+    Error::new(ErrorCode::Internal, "a request that contains the history cannot have what only a chain keeps")
 }
 
 /// Completes a reducer's question. The messages that a summary covers become a body for the same provider.

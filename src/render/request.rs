@@ -34,10 +34,17 @@ impl<'r> RenderRequest<'r> {
         matches!(self.sent_provider(), Cow::Owned(_))
     }
 
+    /// Returns the provider as a request of this owner names it, with all headers.
+    #[must_use]
+    pub fn provider_for(&self, owner: &StateOwner) -> Cow<'r, ProviderRequest> {
+        let sent = self.sent_provider();
+        sent.with_service_header(owner).map_or(sent, Cow::Owned)
+    }
+
     /// Returns the headers that the provider needs beside those of the application, or with another value.
     #[must_use]
-    pub fn added_headers(&self) -> Vec<(String, String)> {
-        let sent = self.sent_provider();
+    pub fn added_headers(&self, owner: &StateOwner) -> Vec<(String, String)> {
+        let sent = self.provider_for(owner);
         sent.headers.iter().filter(|header| !self.provider.headers.contains(header)).cloned().collect()
     }
 }
@@ -51,6 +58,8 @@ pub struct RenderInput<'r> {
     pub live: Option<&'r History>,
     /// The owner of the conversation's state.
     pub owner: &'r StateOwner,
+    /// True if the request begins a chain of responses with the history, which then is the session's to send.
+    pub begins_chain: bool,
     /// The handoffs of the run, in their order.
     pub handoffs: &'r [HandoffView],
     /// What of the history is sent.

@@ -58,14 +58,25 @@ pub(super) fn select<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> Re
         }
     }
     messages.extend(late_results.unplaced());
-    // The results of the live turn precede the calls of other runs, whose ids may be the same: a service pairs an
-    // output with the newest call of its id.
-    let answered = input.delta.map_or(0, Delta::answered_live_count);
-    messages.sort_by_key(|draft| !matches!(draft.origin, DraftOrigin::Live(index) if index < answered));
+    if let Some(delta) = input.delta {
+        messages.sort_by_key(|draft| place_in_delta(delta, draft));
+    }
     if let Some(compaction) = compaction {
         insert_compaction(&mut messages, compaction, report);
     }
     RequestDraft { messages, is_repeated: false, cut: None }
+}
+
+/// Returns where a message is sent to a service: what is repeated, then results of calls that it has, then what is new.
+/// The results follow their calls so. And they precede the calls of other runs, whose ids may be the same: a service
+/// pairs an output with the newest call of its id.
+fn place_in_delta(delta: &Delta<'_>, draft: &DraftMessage<'_>) -> u8 {
+    match draft.origin {
+        DraftOrigin::Stored(index) if index < delta.repeated_count() => 0,
+        DraftOrigin::Live(index) if index < delta.answered_live_count() => 1,
+        _ if draft.is_acknowledged => 1,
+        _ => 2,
+    }
 }
 
 /// Returns the indexes of the stored messages that a compaction does not cover.

@@ -236,7 +236,13 @@ impl Run {
     fn decide(&mut self, id: &str, decision: &ApprovalDecision, context: &RunContext<'_>) -> Result<()> {
         if *decision == ApprovalDecision::Approve {
             // A tool does not run if its result could not be sent.
-            Delta::new(&self.turn.setup().owner, context.history, Some(self.turn.live())).check_calls_are_open()?;
+            Delta::new(
+                &self.turn.setup().owner,
+                self.turn.setup().provider.dialect,
+                context.history,
+                Some(self.turn.live()),
+            )
+            .check_calls_are_open()?;
         }
         match self.state.tools_mut() {
             Some(tools) => tools.decide(&mut self.turn, id, decision, context.now),

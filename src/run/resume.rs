@@ -46,8 +46,9 @@ impl Run {
         } = stored;
         let stored = StoredTurn::from_history(&live, context.history);
         // A tool does not run if its result could not be sent.
-        calls.are_closed_elsewhere =
-            Delta::new(&setup.owner, context.history, Some(&live)).check_calls_are_open().is_err();
+        calls.are_closed_elsewhere = Delta::new(&setup.owner, setup.provider.dialect, context.history, Some(&live))
+            .check_calls_are_open()
+            .is_err();
         let mut totals = TurnTotals { model_calls, usage, ..TurnTotals::default() };
         let mut next = next_after(pause, setup.owner.is_conversation(), context.now);
         let is_answer = |last: &&Message| last.role == Role::Assistant && !last.source.is_of_provider();

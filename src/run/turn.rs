@@ -20,7 +20,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, Report};
 use crate::history::{History, HistoryEntry, ResultEntry};
 use crate::json::JsonStr;
-use crate::message::{Message, MessageStatus, PrefixMark, ServiceMark};
+use crate::message::{KeptHead, Message, MessageStatus, PrefixMark, ServiceMark};
 use crate::owner::StateOwner;
 use crate::provider::Assembled;
 use crate::replay::HandoffView;
@@ -29,6 +29,7 @@ use crate::tool::{InvocationStatus, ToolInvocation};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
+mod chain;
 mod drop_mark;
 mod outcome;
 mod second_results;
@@ -62,11 +63,14 @@ pub(super) struct RunData {
     late_results: Vec<String>,
     /// What the newest request contained, for its answer.
     prefix_mark: Option<PrefixMark>,
+    /// What the service keeps with the chain that the newest body is of, besides messages.
+    kept_head: Option<KeptHead>,
     /// True if the run changed the owner.
     new_owner: bool,
     /// What is known of the newest request to a service that keeps the conversation.
     request_delivery: RequestDelivery,
-    /// True if the service does not have the chain of responses any more, until it gives another response with an id.
+    /// True if the service does not continue the chain of responses any more, until it gives another response with an
+    /// id.
     chain_is_restarted: bool,
     /// The handoffs so far: those in effect, and the one that the next model call waits for.
     handoffs: RunHandoffs,
@@ -98,6 +102,7 @@ impl RunData {
             held_back: Vec::new(),
             late_results: Vec::new(),
             prefix_mark: None,
+            kept_head: None,
             new_owner: false,
             request_delivery: RequestDelivery::Answered,
             chain_is_restarted: false,
@@ -459,8 +464,9 @@ impl RunData {
     }
 
     /// Records what the body that was built contains of the history.
-    pub fn prepare_mark(&mut self, history: &History) {
+    pub fn prepare_mark(&mut self, history: &History, kept_head: Option<KeptHead>) {
         self.history_end = next_seq_of(history);
+        self.kept_head = kept_head;
     }
 
     /// Returns the handoffs.
@@ -532,7 +538,8 @@ impl RunData {
     /// Returns the mark of an answer to the newest body: what the service has when it gives that answer.
     pub fn service_mark(&self, response_id: Option<&str>) -> Option<Box<ServiceMark>> {
         let mark = self.setup.owner.mark(response_id)?;
-        Some(Box::new(ServiceMark { until: self.history_end, pending: self.held_back.clone(), ..mark }))
+        let (until, pending, kept_head) = (self.history_end, self.held_back.clone(), self.kept_head);
+        Some(Box::new(ServiceMark { until, pending, kept_head, ..mark }))
     }
 
     /// Sets what is known of the newest request to a service that keeps the conversation.
@@ -543,29 +550,6 @@ impl RunData {
     /// Returns what is known of the newest request to a service that keeps the conversation.
     pub fn request_delivery(&self) -> RequestDelivery {
         self.request_delivery
-    }
-
-    /// Returns the owner to build the next request for: the session while a chain is restarted, so that the request
-    /// contains the history.
-    pub fn owner_of_request(&self) -> &StateOwner {
-        if self.chain_is_restarted { &StateOwner::Session } else { &self.setup.owner }
-    }
-
-    /// Returns true if the next request restarts a chain that the service does not have any more.
-    pub fn restarts_chain(&self) -> bool {
-        self.chain_is_restarted
-    }
-
-    /// Returns true, once, if the chain can be restarted from the history: it began here, so the session has all of it.
-    /// The refused request does not count as a model call.
-    pub fn try_restart_chain(&mut self) -> bool {
-        let began_here = self.setup.owner == StateOwner::Response { previous: None };
-        let restarts = began_here && !self.chain_is_restarted;
-        if restarts {
-            self.chain_is_restarted = true;
-            self.totals.model_calls = self.totals.model_calls.saturating_sub(1);
-        }
-        restarts
     }
 
     /// Changes the owner of the conversation's state.

@@ -85,11 +85,11 @@ async fn compact_now(session: &Rc<OpenSession>, request: &CompactionRequest) -> 
     };
     let Some(coverage) = session.log.borrow().history.coverage(end) else { return Ok(CompactionOutcome::NothingNew) };
     let chain_start = chain_start(session)?;
-    let continued = newest_response(session)?;
+    let continued = newest_response(session, &provider)?;
     let context = &session.context;
     let asked = context.host.summarize(&request.summarize, &body, mode.as_str());
     let text = context.callbacks.answered(asked).await??;
-    let is_continued = newest_response(session)? != continued;
+    let is_continued = newest_response(session, &provider)? != continued;
     if matches!(session.owner()?, StateOwner::Response { .. }) && (is_continued || session.is_run_active()) {
         // The answer meanwhile belongs to the old chain, which the next request would continue.
         return Ok(CompactionOutcome::Superseded);
@@ -189,7 +189,7 @@ fn summary_request(session: &OpenSession, provider: &ProviderRequest, end: usize
 fn chain_request(session: &OpenSession, provider: &ProviderRequest, end: usize) -> Result<Option<(usize, Vec<u8>)>> {
     let owner = session.owner()?;
     let log = session.log.borrow();
-    let delta = Delta::new(&owner, &log.history, None);
+    let delta = Delta::new(&owner, provider.dialect, &log.history, None);
     let (Some(response), Some(chain_end)) = (delta.response_id(), delta.chain_end()) else { return Ok(None) };
     let model = provider.params.view().text("model");
     let body = compaction_request(provider.dialect, model.as_deref(), response).ok_or_else(|| {
@@ -210,9 +210,9 @@ fn chain_start(session: &OpenSession) -> Result<Option<String>> {
 }
 
 /// Returns the id of the response that the next request continues.
-fn newest_response(session: &OpenSession) -> Result<Option<String>> {
+fn newest_response(session: &OpenSession, provider: &ProviderRequest) -> Result<Option<String>> {
     let log = session.log.borrow();
-    Ok(Delta::new(&session.owner()?, &log.history, None).response_id().map(ToOwned::to_owned))
+    Ok(Delta::new(&session.owner()?, provider.dialect, &log.history, None).response_id().map(ToOwned::to_owned))
 }
 
 /// Reads the service's answer to a [`chain_request`].

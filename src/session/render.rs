@@ -3,11 +3,13 @@
 use super::open_session::OpenSession;
 use crate::clock::Ms;
 use crate::error::Result;
+use crate::finding::{Finding, FindingCode};
 use crate::history::{
     HeldConversation, History, Incoming, JoinBase, Origin, ProvidedMessages, check_one_loader, join, join_held,
     join_provided,
 };
 use crate::owner::StateOwner;
+use crate::provider::{StateRefusal, changed_head};
 use crate::render::{BodyBuffer, LastRequest, RenderInput, RenderRequest, RenderStep, Rendered};
 use crate::replay::{HistoryScope, ReducerReplies};
 
@@ -28,13 +30,16 @@ impl OpenSession {
         let live = live_history(self, (items, provided), &owner, now)?;
         let last = self.renderer.borrow().last_request(self.log.borrow().head.last_request());
         let mut progress = ReducerReplies::default();
+        let mut restarted = None;
         loop {
+            let is_restarted = restarted.is_some();
             let step = {
                 let log = self.log.borrow();
                 let input = RenderInput {
                     history: &log.history,
                     live: Some(&live),
-                    owner: &owner,
+                    owner: if is_restarted { &StateOwner::Session } else { &owner },
+                    begins_chain: is_restarted,
                     handoffs: &[],
                     scope: HistoryScope::Whole,
                     sent: last.as_ref().and_then(|last| last.sent.as_deref()),
@@ -44,7 +49,8 @@ impl OpenSession {
                 self.renderer.borrow_mut().step_into(input, request, &progress, body)?
             };
             match step {
-                RenderStep::Done(rendered) => {
+                RenderStep::Done(mut rendered) => {
+                    rendered.report.extend(restarted.take());
                     if request.lets_service_drop() && !self.log.borrow().head.has_dropped {
                         self.renderer.borrow_mut().note_drop();
                     }
@@ -54,6 +60,7 @@ impl OpenSession {
                     }
                     return Ok(rendered);
                 }
+                RenderStep::HeadChanged => restarted = Some(restart(&owner)?),
                 RenderStep::Question(ask) => {
                     let asked = self.context.host.reduce(&ask);
                     let given = self.context.callbacks.answered(asked).await?;
@@ -62,6 +69,16 @@ impl OpenSession {
             }
         }
     }
+}
+
+/// Returns the finding about a chain that the request begins again, since the service keeps other instructions or tools
+/// with it.
+///
+/// # Errors
+/// `config_invalid` if the chain did not begin here.
+fn restart(owner: &StateOwner) -> Result<Finding> {
+    let text = StateRefusal::HeadChanged.restarted().filter(|_| owner.began_here()).ok_or_else(changed_head)?;
+    Ok(Finding::warning(FindingCode::ChainRestarted, text))
 }
 
 /// What the request has after the stored history: the messages that providers add, and its input.

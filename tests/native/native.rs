@@ -13,6 +13,7 @@ mod session_log;
 mod sessions;
 mod spy_store;
 mod stateful_service;
+mod thread_service;
 mod virtual_host;
 
 #[cfg(not(target_arch = "wasm32"))]

@@ -8,6 +8,8 @@ mod erasures;
 mod filters;
 mod other_runs;
 mod repetitions;
+mod thread_interleavings;
+mod threads;
 
 use crate::scripted_host;
 use crate::spy_store;
@@ -307,7 +309,8 @@ fn r22_so_21_pp_46_an_owner_that_the_request_cannot_have_is_rejected() {
     };
     let mut code = |run_setup: RunSetup| host.start(run_setup, "One").unwrap_err().code;
     assert_eq!(code(RunSetup { owner: conversation(), ..setup("r1", CHAT, false) }), ErrorCode::ConfigInvalid);
-    assert_eq!(code(RunSetup { owner: automatic(), ..setup("r1", CLAUDE, true) }), ErrorCode::ConfigInvalid);
+    let gemini = rethread::message::Dialect::Gemini;
+    assert_eq!(code(RunSetup { owner: automatic(), ..setup("r1", gemini, true) }), ErrorCode::ConfigInvalid);
     assert_eq!(code(with_params(automatic(), r#"{"model":"m","store":false}"#)), ErrorCode::ConfigInvalid);
     for owner in [StateOwner::Session, conversation(), automatic()] {
         for second in [r#"{"previous_response_id":"resp_1"}"#, r#"{"conversation":"conv_2"}"#] {

@@ -66,6 +66,7 @@ impl Session {
             history: &self.history,
             live: None,
             owner: &rethread::owner::StateOwner::Session,
+            begins_chain: false,
             handoffs: &[],
             scope: rethread::replay::HistoryScope::Whole,
             sent: None,
@@ -83,6 +84,7 @@ impl Session {
                         done.report,
                     );
                 }
+                RenderStep::HeadChanged => panic!("no service keeps a head"),
                 RenderStep::Question(ask) => {
                     let given = answer(&ask.question);
                     renderer.take_reply(ask, given, &mut progress);

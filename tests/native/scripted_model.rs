@@ -191,7 +191,8 @@ pub fn valid(body: &Value, dialect: Dialect) {
     assert!(errors.is_empty(), "{errors:?}\n{body:#}");
     // Gemini's calls may have no ids to look for, and a service that keeps the conversation has the calls of earlier
     // requests.
-    let is_delta = body.get("previous_response_id").or(body.get("conversation")).is_some();
+    let is_delta =
+        body.get("previous_response_id").or(body.get("conversation")).is_some() || body["thread"]["type"] == "continue";
     if dialect == Dialect::Gemini || is_delta {
         return;
     }

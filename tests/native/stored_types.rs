@@ -8,7 +8,7 @@ use rethread::finding::FindingCode;
 use rethread::history::{Annotation, Coverage, HistoryEntry, LogRecord, ResultEntry, SetAsideItem, StoredSummary};
 use rethread::json::{Json, JsonStr};
 use rethread::message::{
-    AnswerMaker, AnswerMeta, Dialect, Media, Message, MessageStatus, Part, PartBody, Phase, PrefixMark, Role,
+    AnswerMaker, AnswerMeta, Dialect, KeptHead, Media, Message, MessageStatus, Part, PartBody, Phase, PrefixMark, Role,
     ServiceMark, Source, SourceKind, TemplateSlot, Usage, WireTemplate,
 };
 use rethread::replay::{ReplaySelection, RequestIdentity, SelectedCall, SelectedRange, SentRequest, SentRequestRecord};

@@ -46,7 +46,7 @@ pub async fn render(shown: &Rc<OpenSession>, options: &str) -> Result<wit::Rende
         body: body.0,
         report: report(findings),
         headers: request
-            .added_headers()
+            .added_headers(&session.owner()?)
             .into_iter()
             .map(|(name, value)| (name.to_string(), value.to_string()))
             .collect(),

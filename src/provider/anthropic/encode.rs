@@ -23,6 +23,9 @@ impl AnthropicEncoder<'_> {
     /// written after them: they are written at the start of this message, or with the results of its own calls if it is
     /// the assistant's.
     pub fn encode(&mut self, wire: &mut Wire<'_>, item: &DraftMessage<'_>, deferred: &[DraftMessage<'_>]) {
+        if item.is_acknowledged {
+            return self.encode_results(wire, item);
+        }
         let message = item.message;
         let native = is_native(message);
         let mut blocks = Vec::new();
@@ -52,6 +55,17 @@ impl AnthropicEncoder<'_> {
             let mut results = Vec::new();
             self.push_results(deferred, &mut results);
             self.push_results(std::slice::from_ref(item), &mut results);
+            let mut object = ObjectWriter::new(wire.begin());
+            object.text("role", "user").list("content", &results);
+            object.end();
+        }
+    }
+
+    /// Writes the results of calls that the service has.
+    fn encode_results(&mut self, wire: &mut Wire<'_>, item: &DraftMessage<'_>) {
+        let mut results = Vec::new();
+        self.push_results(std::slice::from_ref(item), &mut results);
+        if !results.is_empty() {
             let mut object = ObjectWriter::new(wire.begin());
             object.text("role", "user").list("content", &results);
             object.end();

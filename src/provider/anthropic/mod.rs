@@ -16,6 +16,7 @@ pub(crate) mod rules;
 mod spec;
 pub(crate) mod stream;
 mod system;
+mod threads;
 mod tools;
 
 pub(crate) use spec::SPEC;

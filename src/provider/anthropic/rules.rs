@@ -17,6 +17,7 @@ pub(crate) use cache_marks::MAX_CACHE_MARKS;
 pub(crate) use content::EMPTY_ERROR_TEXT;
 pub(super) use model_limits::accepted_kind;
 
+use super::threads::{THREAD, is_continued};
 use crate::finding::FindingCode;
 use crate::id::short_name;
 use crate::json::{JsonKind, JsonRef};
@@ -87,7 +88,7 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, facts: &Model
         return;
     }
     // `"thread":{"type":"continue",…}`: the server has the turns before those of the list.
-    let has_held_turns = plan.body.find("thread").is_some_and(|thread| thread.has_text("type", "continue"));
+    let has_held_turns = plan.body.find(THREAD).is_some_and(is_continued);
     if has_held_turns {
         keep_results_of_held_calls(&mut pairs);
     }

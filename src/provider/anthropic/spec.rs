@@ -5,6 +5,7 @@ use super::paused_turns::PAUSED_TURNS;
 use super::reasoning::DROPPING;
 use super::rules::MAX_CACHE_MARKS;
 use super::system::SYSTEM;
+use super::threads::{SERVICE_STATE, THREAD};
 use super::{Anthropic, models, remedies, rules, stream};
 use crate::clock::Ms;
 use crate::json::JsonRef;
@@ -16,7 +17,7 @@ use crate::provider::spec::{
 /// Anthropic Messages.
 pub(crate) static SPEC: DialectSpec = DialectSpec {
     body: BodyProfile {
-        reserved_members: &["messages", "system"],
+        reserved_members: &["messages", "system", THREAD],
         credential_members: &[&["mcp_servers", "*", "authorization_token"], &["mcp_servers", "*", "headers"]],
         rejected_members: &[
             "stream_options",
@@ -74,7 +75,7 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
     system: Some(SYSTEM),
     sdk_request: None,
     reasoning_dropping: Some(DROPPING),
-    service_state: None,
+    service_state: Some(SERVICE_STATE),
     paused_turns: Some(PAUSED_TURNS),
     #[cfg(test)]
     recognition: super::recognition::RECOGNITION,

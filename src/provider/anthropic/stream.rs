@@ -64,6 +64,14 @@ impl<'a> AnthropicEvent<'a> {
     }
 }
 
+impl AnthropicAssembler {
+    /// Reports an error. A 400 has a code of its own in its details: `"details":{"error_code":"thread_not_found"}`.
+    fn report_error(&mut self, error: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
+        let code = error.get("details").and_then(|details| details.text("error_code"));
+        self.meta.report_coded_error(error, code.map(Cow::into_owned), out);
+    }
+}
+
 impl AnswerReader for AnthropicAssembler {
     fn read_event<'a>(&mut self, name: &str, data: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
         // Events after the end belong to another response.
@@ -98,8 +106,8 @@ impl AnswerReader for AnthropicAssembler {
             }
             // Some gateways send the whole message as one event.
             "message" => self.read_message(data, out),
-            "error" => self.meta.report_error_object(event.error.unwrap_or(data), out),
-            _ => self.meta.report_error_object(event.error.unwrap_or_default(), out),
+            "error" => self.report_error(event.error.unwrap_or(data), out),
+            _ => self.report_error(event.error.unwrap_or_default(), out),
         }
         None
     }
@@ -114,7 +122,7 @@ impl AnswerReader for AnthropicAssembler {
     fn read_body(&mut self, body: JsonRef<'_>) {
         let out = &mut Vec::new();
         if let Some(error) = body.find("error").or_else(|| Some(body).filter(|body| body.get("content").is_none())) {
-            self.meta.report_error_object(error, out);
+            self.report_error(error, out);
             if self.meta.error.is_none() || error == body && body.get("message").is_none() {
                 self.meta.error = Some(malformed("the response has no content"));
             }

@@ -1,21 +1,33 @@
 //! What OpenAI's service keeps of conversations.
 
 use super::encode;
-use crate::json::{Json, JsonKind, JsonRef, ObjectWriter};
-use crate::provider::spec::ServiceState;
+use crate::json::{Json, JsonKind, JsonRef, JsonStr, ObjectWriter};
+use crate::provider::spec::{ChainCompaction, ChainForm, ServiceState, StateRefusal};
 
 pub(super) const CONVERSATION: &str = "conversation";
 pub(super) const PREVIOUS_RESPONSE: &str = "previous_response_id";
 
 pub(super) const SERVICE_STATE: ServiceState = ServiceState {
-    conversation: CONVERSATION,
-    previous_response: PREVIOUS_RESPONSE,
-    is_conversation_locked: |status, code| status == 400 && code == "conversation_locked",
-    is_previous_response_missing: |status, code| matches!(status, 400 | 404) && code == "previous_response_not_found",
+    conversation: Some(CONVERSATION),
+    chain: ChainForm {
+        member: PREVIOUS_RESPONSE,
+        continued: |id| JsonStr::new(id).to_json(),
+        begun: None,
+        kept_members: &[],
+    },
+    header: None,
+    refusal,
     is_kept: encode::is_kept_by_service,
-    compaction_request,
-    compacted_items,
+    compaction: Some(ChainCompaction { request: compaction_request, items: compacted_items }),
 };
+
+fn refusal(status: u16, code: &str) -> Option<StateRefusal> {
+    match (status, code) {
+        (400, "conversation_locked") => Some(StateRefusal::Locked),
+        (400 | 404, "previous_response_not_found") => Some(StateRefusal::ResponseMissing),
+        _ => None,
+    }
+}
 
 /// `POST /responses/compact` takes the chain by its newest response.
 fn compaction_request(model: Option<&str>, previous: &str) -> Vec<u8> {

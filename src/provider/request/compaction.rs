@@ -7,13 +7,14 @@ use crate::provider::spec::DialectSpec;
 /// services of the dialect do not do that.
 #[must_use]
 pub(crate) fn compaction_request(spec: &DialectSpec, model: Option<&str>, previous: &str) -> Option<Vec<u8>> {
-    spec.service_state.as_ref().map(|service| (service.compaction_request)(model, previous))
+    let compaction = spec.service_state.as_ref()?.compaction.as_ref()?;
+    Some((compaction.request)(model, previous))
 }
 
 /// Returns the items that stand for the conversation, from the body of the answer to a [`compaction_request`]; `None`
 /// for any other text.
 #[must_use]
 pub(crate) fn compacted_items(spec: &DialectSpec, answer: &str) -> Option<Vec<Json>> {
-    let service = spec.service_state.as_ref()?;
-    (service.compacted_items)(JsonRef::parse(answer).ok()?)
+    let compaction = spec.service_state.as_ref()?.compaction.as_ref()?;
+    (compaction.items)(JsonRef::parse(answer).ok()?)
 }

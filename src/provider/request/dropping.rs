@@ -13,7 +13,7 @@ pub(crate) fn dropping_unbound(spec: &DialectSpec, request: &ProviderRequest) ->
 }
 
 /// Adds a value to a header that is a list, unless the list has it.
-fn with_listed(headers: &[(String, String)], name: &str, value: &str) -> Vec<(String, String)> {
+pub(super) fn with_listed(headers: &[(String, String)], name: &str, value: &str) -> Vec<(String, String)> {
     let mut headers = headers.to_vec();
     match headers.iter_mut().find(|(own, _)| own.eq_ignore_ascii_case(name)) {
         Some((_, list)) if list.split(',').any(|listed| listed.trim() == value) => {}

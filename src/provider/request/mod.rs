@@ -31,7 +31,7 @@ pub use parameters::{Parameter, TranslatedParameter};
 pub(crate) use params_and_headers::RequestHead;
 pub use provider_request::ProviderRequest;
 pub use settings::{ReasoningField, Settings};
-pub(crate) use state_owner::{check_input_body, check_owner};
+pub(crate) use state_owner::{check_input_body, check_owner, with_service_header};
 pub use tool_choice::{TOOL_CHOICE, ToolChoice};
 pub(crate) use tools::TOOLS;
 pub use tools::ToolDefinition;

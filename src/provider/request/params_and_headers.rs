@@ -33,7 +33,11 @@ impl RequestHead<'_> {
         let spec = self.dialect.spec;
         for reserved in spec.body.reserved_members {
             if self.request.params.view().find(reserved).is_some() {
-                if spec.service_state.as_ref().is_some_and(|service| service.members().contains(reserved)) {
+                if spec
+                    .service_state
+                    .as_ref()
+                    .is_some_and(|service| service.members().any(|member| member == *reserved))
+                {
                     return Err(second_owner_in(&format!("params.{reserved}")));
                 }
                 return Err(Error::config(format!(

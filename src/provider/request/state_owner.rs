@@ -1,5 +1,6 @@
 //! Which owners of a conversation's state a dialect can have.
 
+use super::dropping::with_listed;
 use super::parameters::Parameter;
 use super::provider_request::ProviderRequest;
 use crate::error::{Error, ErrorCode, Result};
@@ -15,10 +16,16 @@ pub(crate) fn check_owner(spec: &DialectSpec, provider: &ProviderRequest, owner:
     if !owner.is_stateful() {
         return Ok(());
     }
-    if spec.service_state.is_none() {
+    let Some(service) = &spec.service_state else {
         return Err(Error::config(format!(
             "`owner.kind` is \"{}\", and services of the dialect \"{}\" keep no conversations; use `owner: {{ kind: \"session\" }}`",
             owner.kind(),
+            provider.dialect.as_str()
+        )));
+    };
+    if owner.is_conversation() && service.conversation.is_none() {
+        return Err(Error::config(format!(
+            "services of the dialect \"{}\" have no conversations with ids; use `owner: {{ kind: \"response\", auto: true }}`",
             provider.dialect.as_str()
         )));
     }
@@ -42,6 +49,16 @@ pub(crate) fn check_input_body(spec: &DialectSpec, input: JsonRef<'_>) -> Result
         Some(member) => Err(second_owner_in(&format!("input.{member}"))),
         None => Ok(()),
     }
+}
+
+/// Returns the request with the header that its service needs to keep the conversation; `None` if it needs none.
+pub(crate) fn with_service_header(
+    spec: &DialectSpec,
+    request: &ProviderRequest,
+    owner: &StateOwner,
+) -> Option<ProviderRequest> {
+    let (name, value) = spec.service_state.as_ref().filter(|_| owner.is_stateful())?.header?;
+    Some(ProviderRequest { headers: with_listed(&request.headers, name, value), ..request.clone() })
 }
 
 /// Creates the error of a member that refers to what a service keeps.

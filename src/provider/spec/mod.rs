@@ -37,7 +37,7 @@ pub(crate) use reasoning_format::{ReasoningDropping, ReasoningFormat, bare_model
 #[cfg(test)]
 pub(crate) use recognition::{Marks, Recognition};
 pub(crate) use rule_set::{MissingReasoning, RuleSet, UniqueNames};
-pub(crate) use service_state::ServiceState;
+pub(crate) use service_state::{ChainCompaction, ChainForm, ServiceState, StateRefusal, changed_head};
 pub(crate) use system_member::SystemMember;
 pub(crate) use tool_codec::{ToolCodec, ToolMembers};
 pub use wire::Wire;

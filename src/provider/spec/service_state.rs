@@ -1,32 +1,113 @@
 //! What a service keeps of conversations.
 
+use crate::error::Error;
 use crate::json::{Json, JsonRef};
 use crate::message::Part;
 
 /// The conversations and responses that a service keeps, and how requests name them.
 pub(crate) struct ServiceState {
-    /// The member of a body that holds the id of a conversation.
-    pub conversation: &'static str,
-    /// The member that holds the id of the response that the request continues.
-    pub previous_response: &'static str,
-    /// Returns true if an error response, by its status and code, says that another request holds the conversation, and
-    /// that this one was not processed.
-    pub is_conversation_locked: fn(u16, &str) -> bool,
-    /// Returns true if an error response says that the provider no longer has the response that the request continues.
-    pub is_previous_response_missing: fn(u16, &str) -> bool,
+    /// The member of a body that holds the id of a conversation; `None` if the service has none that are named.
+    pub conversation: Option<&'static str>,
+    pub chain: ChainForm,
+    /// The header that requests need, a list, and the value in it.
+    pub header: Option<(&'static str, &'static str)>,
+    /// Returns what an error response, by its status and code, says of what the service keeps. `None` if it says
+    /// nothing of that.
+    pub refusal: fn(u16, &str) -> Option<StateRefusal>,
     /// Returns true for a part of an answer that refers to what the provider keeps, and does not contain it.
     pub is_kept: fn(&Part) -> bool,
-    /// Returns the body of a request to a model that has the provider shorten its chain of responses up to the second
-    /// id.
-    pub compaction_request: fn(Option<&str>, &str) -> Vec<u8>,
-    /// Returns the items that stand for a conversation, from the answer to a `compaction_request`; `None` if it is no
-    /// such answer.
-    pub compacted_items: fn(JsonRef<'_>) -> Option<Vec<Json>>,
+    /// How the provider shortens its chain of responses, if it does.
+    pub compaction: Option<ChainCompaction>,
+}
+
+/// How requests continue a response.
+pub(crate) struct ChainForm {
+    /// The member of a body that names the response which the request continues.
+    pub member: &'static str,
+    /// Returns its value, from the id of the response.
+    pub continued: fn(&str) -> Json,
+    /// Its value in a request that begins a chain; `None` if such a request does not have the member.
+    pub begun: Option<&'static str>,
+    /// The members that the service keeps of the request that began the chain: instructions and tools. A request that
+    /// continues it has none of them.
+    pub kept_members: &'static [&'static str],
+}
+
+/// How a provider shortens its chain of responses.
+pub(crate) struct ChainCompaction {
+    /// Returns the body of a request to a model that has the provider shorten its chain up to the second id.
+    pub request: fn(Option<&str>, &str) -> Vec<u8>,
+    /// Returns the items that stand for a conversation, from the answer to such a request; `None` if it is no such
+    /// answer.
+    pub items: fn(JsonRef<'_>) -> Option<Vec<Json>>,
+}
+
+/// Why a service refused a request, as far as what it keeps is the reason. It processed nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StateRefusal {
+    /// Another request holds the conversation, or continues the same response.
+    Locked,
+    /// The service no longer has the response that the request continues.
+    ResponseMissing,
+    /// Another request has continued the response, and only one can.
+    ResponseContinued,
+    /// What must stay the same in a chain differs from what the request has.
+    HeadChanged,
+    /// The service does not keep the conversation of a request like this one.
+    Unsupported,
+}
+
+impl StateRefusal {
+    /// Returns why the request is sent again with the history, as the beginning of another chain; `None` if that would
+    /// be refused, too.
+    pub fn restarted(self) -> Option<&'static str> {
+        Some(match self {
+            Self::ResponseMissing => {
+                "the service does not have the response any more that the request continues; the request is sent again with the history"
+            }
+            Self::ResponseContinued => {
+                "another request has continued the response, which only one can; the request is sent with the history, as a chain of its own"
+            }
+            Self::Locked => {
+                "another request is still continuing the response, which only one can; the request is sent with the history, as a chain of its own"
+            }
+            Self::HeadChanged => {
+                "the service keeps other instructions, tools or parameters with the chain; the request is sent with the history, as another chain"
+            }
+            Self::Unsupported => return None,
+        })
+    }
+
+    /// Returns what to do if the chain cannot begin again.
+    pub fn advice(self) -> &'static str {
+        match self {
+            Self::Locked => "another request holds the conversation; resume the run when that one has ended",
+            Self::ResponseMissing | Self::ResponseContinued => {
+                "the session lacks what came before its `previousResponseId`, so it cannot begin the chain again; open it with the id of \
+                 another response, or with `owner: { kind: \"session\" }`"
+            }
+            Self::HeadChanged => {
+                "pass the instructions, tools and parameters that the chain began with, or open the session with `owner: { kind: \"session\" }`"
+            }
+            Self::Unsupported => {
+                "the service keeps no conversation of a request like this one; change what it names, or open the session with \
+                 `owner: { kind: \"session\" }`"
+            }
+        }
+    }
+}
+
+/// Returns the error of a request whose instructions or tools are not those that the service keeps.
+pub(crate) fn changed_head() -> Error {
+    let advice = StateRefusal::HeadChanged.advice();
+    Error::config(format!(
+        "the service keeps the instructions and tools of the request that began the chain, and those of this request are others; {advice}"
+    ))
 }
 
 impl ServiceState {
     /// Returns the members of a body that refer to messages which the provider stores.
-    pub fn members(&self) -> [&'static str; 2] {
-        [self.previous_response, self.conversation]
+    pub fn members(&self) -> impl Iterator<Item = &'static str> {
+        [Some(self.chain.member), self.conversation].into_iter().flatten()
     }
 }

@@ -56,8 +56,13 @@ impl ResponseMeta {
 
     /// Reports the error that an error object describes, if it describes one.
     pub fn report_error_object(&mut self, error: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
+        self.report_coded_error(error, None, out);
+    }
+
+    /// As [`report_error_object`](Self::report_error_object), with a code that the provider has elsewhere in it.
+    pub fn report_coded_error(&mut self, error: JsonRef<'_>, code: Option<String>, out: &mut Vec<StreamEvent>) {
         if let Some(error) = read_error(error) {
-            self.report_error(error, out);
+            self.report_error(WireError { code: code.or(error.code), ..error }, out);
         }
     }
 

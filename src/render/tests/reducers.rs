@@ -114,6 +114,7 @@ fn body(
                     history,
                     live,
                     owner: &crate::owner::StateOwner::Session,
+                    begins_chain: false,
                     handoffs: &[],
                     scope: HistoryScope::Whole,
                     sent: None,
@@ -133,6 +134,7 @@ fn body(
                 assert!(errors.is_empty(), "{errors:?}\n{}", String::from_utf8_lossy(&rendered.body));
                 return rendered;
             }
+            RenderStep::HeadChanged => panic!("no service keeps a head"),
             RenderStep::Question(ask) => {
                 let given = answers(&ask.question);
                 renderer.take_reply(ask, given, &mut progress);

@@ -17,6 +17,7 @@ use crate::run::late_results::{prepare_late_results, take_stored_results};
 use crate::run::next_state::{
     BodyFilterPlan, CallAttempt, ComposedRequest, EarlyStop, ModelRequest, NextState, RenderPlan,
 };
+use crate::run::state::chain_restart::restart_changed_chain;
 use crate::run::state::settled_request::{ChangedBody, render_request, settle};
 use crate::run::state_behavior::StateBehavior;
 use crate::run::turn::RunData;
@@ -50,6 +51,7 @@ pub fn build_body(turn: &mut RunData, plan: RenderPlan, context: &mut RunContext
         history: context.history,
         live: Some(turn.live()),
         owner: turn.owner_of_request(),
+        begins_chain: turn.restarts_chain(),
         handoffs: handoff_views,
         agent: turn.handoffs().agent().map(String::as_str),
         scope: if is_stateful { HistoryScope::Whole } else { choice.scope(handoff_views.len()) },
@@ -64,17 +66,18 @@ pub fn build_body(turn: &mut RunData, plan: RenderPlan, context: &mut RunContext
     };
     let (rendered, ledger) = match step {
         Ok((RenderStep::Done(rendered), ledger)) => (rendered, ledger),
+        Ok((RenderStep::HeadChanged, _)) => return restart_changed_chain(turn, plan),
         Ok((RenderStep::Question(question), _)) => return NextState::AskReducer(plan, question),
         Err(error) => return EarlyStop::failed(error).into(),
     };
-    let Rendered { body, report, prefix, mark, choice: new_choice, sent, .. } = rendered;
+    let Rendered { body, report, prefix, mark, kept_head, choice: new_choice, sent, .. } = rendered;
     let composed = ComposedRequest { attempt: plan.attempt, body: Rc::new(body), report, prefix, mark };
     let filter = setup.input_filter.clone().map(|callback| {
         let renderer = &context.renderer;
         let items = is_stateful.then(|| renderer.composed_items(input, &request, &plan.replies)).transpose()?;
         Ok((callback, FilterableBody::new(provider.dialect, &composed.body, items)?))
     });
-    turn.prepare_mark(context.history);
+    turn.prepare_mark(context.history, kept_head);
     prepare_late_results(turn, context.history);
     turn.handoffs_mut().keep_replies(&plan.replies);
     let next = match filter {

@@ -7,21 +7,21 @@ use crate::history::{HistoryEntry, free_id};
 use crate::json::fits_memory;
 use crate::message::{Message, MessageStatus};
 use crate::owner::{ConversationCheck, check_conversation};
-use crate::provider::{AnswerStatus, Assembled, Pause, StreamAssembler, StreamEvent, read_whole, spec};
-use crate::replay::ReducerReplies;
+use crate::provider::{AnswerStatus, Assembled, Pause, StateRefusal, StreamAssembler, StreamEvent, read_whole, spec};
 use crate::run::answer::{AnsweredCall, answer_message, cut_error, message_without_parts, refusal_of, refused_request};
 use crate::run::context::RunContext;
 use crate::run::effect::{EffectKind, EffectReply, SaveKind};
 use crate::run::event::RunEvent;
 use crate::run::incoming_answer::IncomingAnswer;
 use crate::run::journal::JournalEntry;
-use crate::run::next_state::{EarlyStop, ModelRequest, NextState, RenderPlan, RetryPause, TurnEnd, wrong_state};
+use crate::run::next_state::{EarlyStop, ModelRequest, NextState, RetryPause, TurnEnd, wrong_state};
 use crate::run::outcome::RunStatus;
 use crate::run::replay_safety::{ReplaySafety, RequestDelivery, RequestEvidence, evidence_of_failure};
 use crate::run::response_limit::{declared_length, response_too_large};
 use crate::run::retry::{ReplayQuestion, requested_wait};
 use crate::run::setup::OnStop;
 use crate::run::state::awaiting_retry::{begin_pause, unsafe_replay};
+use crate::run::state::chain_restart::restart_refused_chain;
 use crate::run::state::dropped_reasoning::report_transformations;
 use crate::run::state::settled_request::{request_headers, settle_healed};
 use crate::run::state_behavior::{AnsweredEffect, StateBehavior};
@@ -258,26 +258,30 @@ impl AwaitingModel {
         let requested = requested_wait(headers, context.now);
         let code = assembled.error.as_ref().and_then(|error| error.code.as_deref()).unwrap_or_default();
         let service = spec(turn.setup().provider.dialect).service_state.as_ref();
-        let is_chain_gone = service.is_some_and(|service| (service.is_previous_response_missing)(status, code));
-        if is_chain_gone && turn.try_restart_chain() {
-            turn.close_effects();
-            let text = "the service does not have the response any more that the request continues; the request is sent again with the history";
-            turn.warn(Finding::warning(FindingCode::ChainRestarted, text));
-            let attempt = self.request.attempt;
-            return NextState::Render(RenderPlan { replies: ReducerReplies::default(), at: context.now, attempt });
+        let refusal = service.and_then(|service| (service.refusal)(status, code));
+        let attempt = self.request.attempt.number;
+        let retry = &turn.setup().retry;
+        let pause = if refusal == Some(StateRefusal::Locked) {
+            retry.for_locked_conversation().wait_after(attempt, requested)
+        } else if may_pass {
+            retry.wait_after(attempt, requested)
+        } else {
+            None
+        };
+        if let (Some(refusal), None) = (refusal, pause)
+            && let Some(next) = restart_refused_chain(turn, refusal, context.now)
+        {
+            return next;
         }
         if status == 400
+            && refusal.is_none()
             && let Some(next) = self.heal(turn, body, context.now)
         {
             return next;
         }
-        let retry = &turn.setup().retry;
-        let pause = if service.is_some_and(|service| (service.is_conversation_locked)(status, code)) {
-            retry.for_locked_conversation().wait_after(self.request.attempt.number, requested)
-        } else if may_pass {
-            retry.wait_after(self.request.attempt.number, requested)
-        } else {
-            None
+        let error = match refusal {
+            Some(refusal) => error.clone().with_message(format!("{}; {}", error.message, refusal.advice())),
+            None => error,
         };
         let failed = FailedCall { error, status: Some(status), evidence: RequestEvidence::ErrorStatus(status), pause };
         self.after_failure(turn, failed, context)

@@ -8,6 +8,7 @@ mod awaiting_model;
 mod awaiting_retry;
 mod awaiting_tools;
 mod call_plan;
+mod chain_restart;
 mod dropped_reasoning;
 mod settled_request;
 

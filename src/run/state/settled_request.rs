@@ -56,7 +56,7 @@ pub(super) fn settle_healed(turn: &mut RunData, refused: &[u8], healed: Healed) 
 
 /// Returns the headers of the next request.
 pub(super) fn request_headers(turn: &RunData) -> Vec<(String, String)> {
-    render_request(turn, &turn.setup().provider).sent_provider().wire_headers()
+    render_request(turn, &turn.setup().provider).provider_for(&turn.setup().owner).wire_headers()
 }
 
 /// Returns what the next request is rendered for.

@@ -163,6 +163,7 @@ pub fn render(host: &mut Host<'_>, setup: &RunSetup, provided: &Value) -> Vec<u8
         history: &log.history,
         live: Some(&live),
         owner: &StateOwner::Session,
+        begins_chain: false,
         handoffs: &[],
         agent: None,
         scope: HistoryScope::Whole,
@@ -180,7 +181,7 @@ pub fn render(host: &mut Host<'_>, setup: &RunSetup, provided: &Value) -> Vec<u8
             host.renderer.keep_last_request(LastRequest { sent: rendered.sent }, log.head.last_request());
             rendered.body
         }
-        RenderStep::Question(question) => panic!("{question:?}"),
+        step => panic!("{step:?}"),
     }
 }
 

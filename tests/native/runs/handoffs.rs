@@ -564,6 +564,7 @@ fn r31_requests_after_a_handoff_are_valid_in_all_dialects() {
                     history: &log.history,
                     live: None,
                     owner: &owner,
+                    begins_chain: false,
                     handoffs: &handoffs,
                     scope: rethread::replay::HistoryScope::Whole,
                     sent: None,
@@ -572,6 +573,7 @@ fn r31_requests_after_a_handoff_are_valid_in_all_dialects() {
                 };
                 match renderer.step(input, &request, &replies).unwrap() {
                     RenderStep::Done(rendered) => break rendered.body,
+                    RenderStep::HeadChanged => panic!("no service keeps a head"),
                     RenderStep::Question(question) => {
                         // Every second message.
                         let kept: Vec<Value> = messages_in(&question.question).into_iter().step_by(2).collect();

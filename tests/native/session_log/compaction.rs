@@ -50,6 +50,7 @@ fn body_of(history: &History, dialect: Dialect, owner: &StateOwner) -> String {
         history,
         live: Some(&live),
         owner,
+        begins_chain: false,
         handoffs: &[],
         agent: None,
         scope: rethread::replay::HistoryScope::Whole,
@@ -364,6 +365,7 @@ fn chained(id: &str, until: u64) -> impl Fn(&mut Message) {
     let (id, until) = (id.to_owned(), until);
     move |message| {
         let mark = rethread::message::ServiceMark { until, ..Default::default() };
+        message.dialect = Some(Dialect::OpenAiResponses);
         message.answer = Some(Box::new(rethread::message::AnswerMeta {
             response_id: Some(id.clone()),
             service_mark: Some(Box::new(mark)),
@@ -423,7 +425,7 @@ fn r30_a_service_shortens_its_chain() {
     append_chained(&store, &log, "two");
     let body = compaction_request(responses, Some("m"), "resp_two").unwrap();
     assert_eq!(String::from_utf8(body).unwrap(), r#"{"model":"m","previous_response_id":"resp_two"}"#);
-    let end = Delta::new(&owner, &log.borrow().history, None).chain_end();
+    let end = Delta::new(&owner, Dialect::OpenAiResponses, &log.borrow().history, None).chain_end();
     assert_eq!(end, Some(4));
     let answer = r#"{"object":"response.compaction","output":[
         {"type":"message","role":"user","content":[{"type":"input_text","text":"<kept>"}]},
@@ -455,7 +457,7 @@ fn r30_a_service_shortens_its_chain() {
     // What another writer appended is in no chain.
     append(&store, &log, "other", &said("<other>")).unwrap();
     append_chained_until(&store, &log, ("four", 6));
-    assert_eq!(Delta::new(&owner, &log.borrow().history, None).chain_end(), None);
+    assert_eq!(Delta::new(&owner, Dialect::OpenAiResponses, &log.borrow().history, None).chain_end(), None);
 }
 
 #[test]

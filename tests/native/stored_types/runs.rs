@@ -175,11 +175,17 @@ fn r23_r67_records_of_answers_with_the_mark_of_a_service() {
                 chain_start: None,
                 until: 300,
                 pending: vec!["m9".into(), "i9".into()],
+                kept_head: None,
             },
         ),
+        ("response", ServiceMark { chain_start: Some("resp_0".into()), until: 1, ..ServiceMark::default() }),
         (
-            "response",
-            ServiceMark { conversation: None, chain_start: Some("resp_0".into()), until: 1, pending: Vec::new() },
+            "thread",
+            ServiceMark {
+                until: 3,
+                kept_head: Some(KeptHead { instructions: 1 << 40, tools: 7 }),
+                ..ServiceMark::default()
+            },
         ),
         ("chain", ServiceMark::default()),
     ] {

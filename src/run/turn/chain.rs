@@ -1,0 +1,29 @@
+//! A chain of responses that the service does not continue any more.
+
+use super::RunData;
+use crate::owner::StateOwner;
+
+impl RunData {
+    /// Returns the owner to build the next request for: the session while a chain is restarted, so that the request
+    /// contains the history.
+    pub fn owner_of_request(&self) -> &StateOwner {
+        if self.chain_is_restarted { &StateOwner::Session } else { &self.setup.owner }
+    }
+
+    /// Returns true if the next request restarts a chain that the service does not continue any more.
+    pub fn restarts_chain(&self) -> bool {
+        self.chain_is_restarted
+    }
+
+    /// Returns true, once, if the chain can be restarted from the history: it began here, so the session has all of it.
+    pub fn try_restart_chain(&mut self) -> bool {
+        let restarts = self.setup.owner.began_here() && !self.chain_is_restarted;
+        self.chain_is_restarted |= restarts;
+        restarts
+    }
+
+    /// Uncounts a model call that was refused, and is made with another request.
+    pub fn uncount_model_call(&mut self) {
+        self.totals.model_calls = self.totals.model_calls.saturating_sub(1);
+    }
+}
