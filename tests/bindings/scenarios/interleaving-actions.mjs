@@ -62,16 +62,15 @@ export async function move(play) {
 
 /** Another process asks something and gets an answer. One at a time: the requests of two would take each other's
  *  steps. */
-export function askElsewhere(play) {
-  play.asking ??= askOnce(play).finally(() => {
+export function askElsewhere(play, isRunning = false) {
+  play.asking ??= askOnce(play, isRunning).finally(() => {
     play.asking = null;
   });
   return play.asking;
 }
 
-async function askOnce(play) {
+async function askOnce(play, isRunning) {
   play.isReordered = true;
-  play.counts.others += 1;
   const client = await play.open({
     store: play.store,
     now: () => play.clock,
@@ -91,10 +90,18 @@ async function askOnce(play) {
     } else await play.setStep(null);
     return response;
   };
-  const run = await session.run({
-    input: question,
-    provider: { dialect: 'openai-responses', url: `${play.base}/v1/responses`, params: { model: 'm' } },
+  const provider = { dialect: 'openai-responses', url: `${play.base}/v1/responses`, params: { model: 'm' } };
+  const run = await session.run({ input: question, provider }).catch((error) => {
+    // In a conversation one run at a time sends.
+    if (!(isRunning && error.code === 'busy' && session.owner.kind === 'conversation')) throw error;
   });
+  if (!run) {
+    play.log('busy elsewhere');
+    play.counts.refused += 1;
+    return client.close();
+  }
+  if (isRunning && session.owner.kind === 'conversation') play.problems.push('two runs in one conversation');
+  play.counts.others += 1;
   const { status, error } = await play.drive(run, { fetch: send }).result;
   play.log(`answer elsewhere ${status}`);
   if (status !== 'finished') play.problems.push(`another process: ${JSON.stringify(error)}`);

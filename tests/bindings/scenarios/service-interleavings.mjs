@@ -74,6 +74,7 @@ class Interleaving {
       compactions: 0,
       handoffs: 0,
       others: 0,
+      refused: 0,
       moves: 0,
       conflicts: 0,
     };
@@ -277,7 +278,7 @@ class Interleaving {
         // A process that was killed meanwhile does nothing any more.
         for (const [chance, work] of [
           [0.08, () => this.appendElsewhere()],
-          [0.04, () => askElsewhere(this)],
+          [0.04, () => askElsewhere(this, true)],
           [1, then],
         ]) {
           if (!life.isOver && this.numbers.chance(chance)) await work();
