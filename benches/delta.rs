@@ -8,7 +8,7 @@
 use rethread::history::{History, HistoryEntry};
 use rethread::id::Seed;
 use rethread::json::{Json, JsonStr};
-use rethread::message::{AnswerMeta, Message, Part, PartBody, Role, ServiceMark};
+use rethread::message::{AnswerMeta, Dialect, Message, Part, PartBody, Role, ServiceMark};
 use rethread::owner::{Delta, StateOwner};
 use rethread::tool::{Arguments, InvocationStatus, ToolInvocation, ToolResult};
 use std::hint::black_box;
@@ -67,7 +67,7 @@ fn call(turn: u32, seq: u64) -> ToolInvocation {
 
 /// Counts what the next request contains.
 fn delta(owner: &StateOwner, history: &History) -> usize {
-    let delta = Delta::new(owner, history, None);
+    let delta = Delta::new(owner, Dialect::OpenAiResponses, history, None);
     delta.stored().len() + delta.live().len()
 }
 
