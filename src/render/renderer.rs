@@ -191,7 +191,7 @@ impl Renderer {
                 &replies,
             )? {
                 RenderStep::Done(rendered) => return Ok(rendered),
-                // The session is the owner.
+                // Not reached: no service keeps a head for the owner `session`.
                 RenderStep::HeadChanged => return Err(head_changed()),
                 RenderStep::Question(question) => {
                     let reply = ReducerReply::Failed("nobody is there to be asked".into());

@@ -42,7 +42,7 @@ impl AdoptedEntries<'_> {
             for entry in record.entries {
                 match entry {
                     HistoryEntry::Message(mut message) if new.contains(message.id.as_str()) => {
-                        // As it was annotated last.
+                        // The newest annotation counts, not the one of the record.
                         let known = self.whole.message(&message.id).map(|known| known.metadata.clone());
                         message.metadata = known.unwrap_or(message.metadata);
                         content.entries.push(HistoryEntry::Message(message));
@@ -72,7 +72,7 @@ impl AdoptedEntries<'_> {
         if self.base.invocation(id).is_some() {
             return Some(HistoryEntry::Result(result));
         }
-        // Of a call that the side shares with nobody any more, or of a run whose journal is the side's.
+        // The call was erased in the forked branch, or only the journal of a run of the side has it.
         let is_waiting = self.whole.early_result(&result.invocation).is_some();
         let item = SetAsideItem::result(FindingCode::OrphanResult, result.result.filter(|_| is_waiting)?, self.at);
         Some(HistoryEntry::SetAside(SetAsideItem { invocation: Some(result.invocation), ..item }))
@@ -80,8 +80,8 @@ impl AdoptedEntries<'_> {
 }
 
 impl SideContent {
-    /// Adds the result of a call among the entries. One that replaces another takes its place: an append knows no calls
-    /// of its own whose results could be replaced.
+    /// Adds the result of a call among the entries. One that replaces another is written over it: an append drops a
+    /// replacement of a result that history does not have yet.
     fn add_result(&mut self, result: ResultEntry) {
         let Some(at) = self.results.get_mut(&result.invocation) else { return };
         if !result.is_replacement {

@@ -2,9 +2,9 @@
 //!
 //! The branch is forked after the last message that both have. The append is named by the side, and the row of the
 //! branch names it, too, so that a side is adopted once. Messages and calls keep their ids unless others of the session
-//! have them. What the side has of shared messages, results and annotations, comes with it. Its summaries do not, nor
-//! do its unfinished runs, whose journals are the side's: what they stored in history is there, and their open calls
-//! take results.
+//! have them. Results and annotations that the side has of shared messages are adopted. Its summaries are not, nor are
+//! its unfinished runs, whose journals stay with the side: what such a run stored in history is adopted, and its open
+//! calls take results.
 
 use super::LogStore;
 use super::adopted_entries::AdoptedEntries;
@@ -199,7 +199,7 @@ async fn ids_in_use(store: &dyn LogStore, session: &str) -> Result<BTreeSet<Stri
     read_table(store, session, Table::Log, &mut records).await?;
     let mut ids = BTreeSet::new();
     for record in records.iter().filter(|record| record.key < ADDITIONS) {
-        // What cannot be read has no ids that anybody refers to.
+        // No branch shows a record that cannot be read, so its ids are free.
         for (_, value) in split_segment(record).map(|split| split.records).unwrap_or_default() {
             let entries =
                 open_record::<LogRecord>(RecordKind::Log, &value).map_or_else(|_| Vec::new(), |log| log.entries);

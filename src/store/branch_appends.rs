@@ -75,7 +75,7 @@ impl SessionLog {
             let has_adopted = self.fork.as_ref().is_some_and(|place| place.adopted.is_some());
             let is_of_branch = |run: &&mut RunEntry| match &change.run {
                 Some(id) => run.id == *id,
-                // A run that was to begin a branch at this place begins another one.
+                // A run that will begin a branch at this place is no run of the adopted one.
                 None if has_adopted => false,
                 None => run.branch == self.head.branch && (run.lease_until == 0 || run.is_held_by(holder)),
             };

@@ -60,7 +60,7 @@ impl ConflictSide {
         }
         log.findings.extend(directory.add(id, &side.log));
         log.set_directory(directory);
-        // Both sides have records of the same keys.
+        // Where both sides have a record of one key, that of this side counts.
         let records = shared.iter().chain(&side.log).map(|record| (record.key, record.clone()));
         let records: Vec<_> = records.collect::<BTreeMap<_, _>>().into_values().collect();
         let (mut next, known) = (0, log.findings.len());
