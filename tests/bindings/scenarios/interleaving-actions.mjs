@@ -71,6 +71,7 @@ export function askElsewhere(play, isRunning = false) {
 
 async function askOnce(play, isRunning) {
   play.isReordered = true;
+  play.counts.others += 1;
   const client = await play.open({
     store: play.store,
     now: () => play.clock,
@@ -97,11 +98,9 @@ async function askOnce(play, isRunning) {
   });
   if (!run) {
     play.log('busy elsewhere');
-    play.counts.refused += 1;
     return client.close();
   }
   if (isRunning && session.owner.kind === 'conversation') play.problems.push('two runs in one conversation');
-  play.counts.others += 1;
   const { status, error } = await play.drive(run, { fetch: send }).result;
   play.log(`answer elsewhere ${status}`);
   if (status !== 'finished') play.problems.push(`another process: ${JSON.stringify(error)}`);
