@@ -131,7 +131,7 @@ export declare function sessionTransport<Message extends UIMessageShape = any, T
   reconnectToStream: (options: any) => Promise<PlatformReadableStream | null>;
   /** Ends the answer that is under way or asked for: its signal is aborted, and what has come is kept, with the status
    *  "stopped". Resolves when that is stored, to false if there is none; one that is only asked for ends later. One of
-   *  another process is waited for for 2 seconds. */
+   *  another process is waited for, 2 seconds at most. */
   stop: () => Promise<boolean>;
 };
 

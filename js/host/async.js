@@ -12,15 +12,14 @@ export async function sleep(ms, signal) {
 function pause(ms, signal) {
   return /** @type {Promise<void>} */ (
     new Promise((resolve) => {
-      const timer = setTimeout(resolve, ms);
-      signal.addEventListener(
-        'abort',
-        () => {
-          clearTimeout(timer);
-          resolve();
-        },
-        { once: true },
-      );
+      const end = () => {
+        clearTimeout(timer);
+        // The signal may live as long as the page.
+        signal.removeEventListener('abort', end);
+        resolve();
+      };
+      const timer = setTimeout(end, ms);
+      signal.addEventListener('abort', end);
     })
   );
 }

@@ -122,10 +122,15 @@ export class AnswerHold {
   async release() {
     if (this.#isReleased) return;
     this.#isReleased = true;
-    if (!this.#isOwn) return;
-    this.#set(this.#own.id, true);
-    // A mark that could not be stored ends by itself.
-    await this.#session.save().catch(() => {});
+    try {
+      // Another process may have begun an answer since the last look.
+      await this.#session.refresh();
+      if (!this.#isOwn) return;
+      this.#set(this.#own.id, true);
+      await this.#session.save();
+    } catch {
+      // A mark that could not be stored ends by itself.
+    }
   }
 }
 

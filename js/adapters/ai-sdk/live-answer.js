@@ -63,10 +63,12 @@ export class LiveAnswer {
       void cancel(begun);
       await this.#send({ type: 'error', errorText: errorText(error) });
       await this.#answer.end('failed');
+    } finally {
+      // Pages wait for the end, also of an answer whose session was closed.
+      await this.#hold.release();
+      this.#isOver = true;
+      this.#notify();
     }
-    await this.#hold.release();
-    this.#isOver = true;
-    this.#notify();
   }
 
   async #passAll(begun) {
