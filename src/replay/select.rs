@@ -5,7 +5,7 @@ use super::input::ReplayInput;
 use super::request_draft::{DraftCall, DraftMessage, DraftOrigin, DraftResult, RequestDraft};
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::history::{ActiveSummary, History, LateResult, LateResults};
-use crate::message::{Message, PartBody, Role};
+use crate::message::{Message, PartBody, ResultPlaces, Role};
 use crate::owner::{Delta, Unacknowledged};
 use crate::synthetic_result::WITHHELD;
 use crate::tool::ToolInvocation;
@@ -19,11 +19,13 @@ pub(super) fn select<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> Re
     let late_results = LateSelection { history, live };
     let next_call = Cell::new(0);
     let is_live = input.in_live_turn();
+    let keeps_open = input.dialect.is_some_and(|dialect| dialect.result_places() == ResultPlaces::Later);
     let mut add = |from: &'h History, origin: DraftOrigin, message: &'h Message, sent: Unacknowledged| {
         let is_acknowledged = sent == Unacknowledged::Results;
         let selection = CallSelection {
             is_live: matches!(origin, DraftOrigin::Live(_)),
             acknowledged_in: input.delta.filter(|_| is_acknowledged),
+            keeps_open,
             next_call: &next_call,
         };
         let calls = selection.calls(from, message, report);
@@ -106,7 +108,8 @@ pub(super) fn sent_calls<'h>(
     is_live: bool,
     report: &mut Report,
 ) -> Vec<DraftCall<'h>> {
-    CallSelection { is_live, acknowledged_in: None, next_call: &Cell::new(0) }.calls(history, message, report)
+    CallSelection { is_live, acknowledged_in: None, keeps_open: false, next_call: &Cell::new(0) }
+        .calls(history, message, report)
 }
 
 /// Selects the late results of a history and of the live turn.
@@ -154,6 +157,8 @@ struct CallSelection<'d, 'h> {
     is_live: bool,
     /// If the service has the message: what it has not acknowledged.
     acknowledged_in: Option<&'d Delta<'h>>,
+    /// True if a service leaves a call open until its result comes.
+    keeps_open: bool,
     /// The place in history after the last call that was selected.
     next_call: &'d Cell<usize>,
 }
@@ -174,8 +179,9 @@ impl<'h> CallSelection<'_, 'h> {
                 continue;
             }
             if invocation.is_deferred {
-                // The conversation went on without its result, which is sent elsewhere. A service has the open call.
-                if self.acknowledged_in.is_none() {
+                // The conversation went on without its result, which is sent elsewhere. A service has the call, and may
+                // leave it open.
+                if self.acknowledged_in.is_none() || !self.keeps_open {
                     calls.push(DraftCall { invocation, result: None });
                 }
                 continue;

@@ -88,7 +88,7 @@ impl OpenSession {
     ///
     /// # Errors
     /// `busy`; the store's own.
-    async fn lock_conversation(&self) -> Result<Option<RunLock>> {
+    pub(super) async fn lock_conversation(&self) -> Result<Option<RunLock>> {
         if !self.has_conversation() {
             return Ok(None);
         }

@@ -161,9 +161,11 @@ pub async fn resume_run(
 
 /// Acquires a run that this tab released while it waited for an approval. Returns its lock, if the platform has locks.
 ///
-/// # Errors `busy` if another tab or process has the run at this moment, `conflict` if one had taken it over,
+/// # Errors `busy` if another tab or process has the run at this moment, or another run is under way in the conversation
+/// that a service keeps, `conflict` if one had taken it over,
 /// `not_found` if the run has ended.
 pub async fn lock_waiting_run(session: &OpenSession, id: &str, epoch: u32) -> Result<Option<RunLock>> {
+    let _conversation = session.lock_conversation().await?;
     let LockedRun { entry, lock, lease_ended_by, _claim } = lock_run(session, id).await?;
     if entry.epoch != epoch {
         let message =

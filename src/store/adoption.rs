@@ -81,6 +81,8 @@ pub async fn adopt_conflict_side(
         place.adopted = Some(AdoptedSide { side: side.id.clone(), renamed });
     }
     change.operation = format!("adopt {}", side.id);
+    // A branch that has only notes of what it shares is born without an entry of its own.
+    change.is_fork |= content.entries.is_empty();
     change.entries = content.entries;
     commit(store, &forked, &change).await?;
     Ok(forked.into_inner())

@@ -55,7 +55,7 @@ impl SessionLog {
     /// `not_found` if it has no such message; `conflict` if the branch has no number yet.
     pub(super) fn check_annotations(&self, change: &Change) -> Result<()> {
         change.annotations.iter().try_for_each(|annotation| self.check_annotation(annotation))?;
-        if !change.annotations.is_empty() && self.is_unborn() && change.entries.is_empty() {
+        if !change.annotations.is_empty() && self.is_unborn() && change.entries.is_empty() && !change.is_fork {
             let message = "a run has begun another branch, which is not stored yet; annotate again";
             return Err(Error::new(ErrorCode::Conflict, message));
         }

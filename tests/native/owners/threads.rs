@@ -10,7 +10,7 @@ use rethread::error::ErrorCode;
 use rethread::finding::{Finding, Severity};
 use rethread::json::Json;
 use rethread::owner::StateOwner;
-use rethread::run::{EffectKind, Handoff, RunOutcome, RunSetup, RunStatus};
+use rethread::run::{EffectKind, Handoff, RunOutcome, RunSetup, RunStatus, ToolSettings, ToolTiming};
 use rethread::store::MemoryStore;
 use serde_json::{Value, json};
 
@@ -295,4 +295,25 @@ fn r23_an_answer_of_another_dialects_chain_is_no_response_of_the_thread() {
     assert_eq!(back.status, RunStatus::Finished, "{:?}", back.error);
     assert_eq!(responses.requests[1]["previous_response_id"], "resp_1");
     assert_eq!(responses.sent(1).len(), 3, "{:?}", responses.sent(1));
+}
+
+#[test]
+fn r75_r77_a_thread_is_told_that_a_result_comes_later() {
+    let later = |id: &str| {
+        let mut setup = threaded(id, automatic());
+        let settings = ToolSettings { timing: ToolTiming::Later, ..ToolSettings::default() };
+        setup.tool_settings.insert("look".into(), settings);
+        setup
+    };
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let mut service = ThreadService::new(rounds(1));
+    let outcome = finish(&mut host, &mut service, later("r1"), "Go");
+    assert_eq!(outcome.open_calls.len(), 1);
+    finish(&mut host, &mut service, later("r2"), "How far?");
+    assert!(service.refused.is_empty(), "{:?}", service.refused);
+    let sent = service.sent(1);
+    assert!(sent.len() == 1 && sent[0].starts_with("result toolu_1: "), "{sent:?}");
+    let sent: Vec<String> = (0..service.requests.len()).flat_map(|at| service.sent(at)).collect();
+    assert_eq!(sent.iter().filter(|words| words.starts_with("result toolu_1: ")).count(), 1, "{sent:?}");
 }

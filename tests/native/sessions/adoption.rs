@@ -484,3 +484,21 @@ fn r38_r47_a_side_that_cannot_be_read_is_not_adopted() {
     assert_eq!(error.code, ErrorCode::CorruptRecord, "{}", error.message);
     assert_eq!(parted.listed(&fresh).len(), 2);
 }
+
+#[test]
+fn r38_r57_a_side_that_has_only_a_note_is_adopted() {
+    let on_side = |world: &World, session: &Rc<OpenSession>| {
+        let first = ids(session)[0].clone();
+        world.run(note(session, &first, &json!({ "thumb": "up" }))).unwrap();
+    };
+    let parted = Parted::new(|world, session| append(world, session, &turn(1, "plain")), on_side);
+    let session = &parted.far.1;
+    assert!(notes(session).is_empty());
+    parted.adopt();
+    assert_eq!(names(&parted.listed(session)), MAIN_AND_FORK);
+    let noted = |session: &OpenSession| notes(session).iter().any(|(at, note)| *at == 0 && note.contains("thumb"));
+    assert!(noted(session), "{:?}", notes(session));
+    let (_process, fresh) = parted.fresh();
+    parted.world.run(switch_to(&fresh, "fork-1")).unwrap();
+    assert!(noted(&fresh), "{:?}", notes(&fresh));
+}

@@ -9,7 +9,7 @@ use super::{resume, run_ids, start};
 use crate::stateful_service::{Service, rounds, words_of};
 use rethread::error::ErrorCode;
 use rethread::owner::StateOwner;
-use rethread::run::{RunOutcome, RunSetup, RunStatus};
+use rethread::run::{ApprovalDecision, RunOutcome, RunSetup, RunStatus, ToolSettings};
 use rethread::session::{OpenSession, RunDriver, SessionSettings};
 use rethread::store::MemoryStore;
 use serde_json::Value;
@@ -151,4 +151,26 @@ fn r22_r60_a_lease_that_a_process_left_behind_does_not_exclude_its_next_run() {
     assert!(lease > process.open.context.now(), "the lease was left behind");
     let second = world.run(start(&session, owned(conversation()), "second")).unwrap();
     assert_eq!(drive(&process, &second, &service).status, RunStatus::Finished);
+}
+
+#[test]
+fn r22_r29_an_approval_waits_while_another_run_is_in_the_conversation() {
+    let asks = || {
+        let mut setup = owned(conversation());
+        setup.tool_settings.insert("look".into(), ToolSettings { needs_approval: true, ..ToolSettings::default() });
+        setup
+    };
+    for has_locks in [true, false] {
+        let (world, data, service) = (World::new(has_locks), MemoryStore::default(), service());
+        let both = [1, 2].map(|number| Process::new(&world, &data, number));
+        let [one, two] = both.each_ref().map(|process| opened(&world, process, &conversation()));
+        let waiting = world.run(start(&one, asks(), "first")).unwrap();
+        assert_eq!(drive(&both[0], &waiting, &service).status, RunStatus::WaitingApproval);
+        let call = waiting.machine.borrow().approvals()[0].invocation.clone();
+        let live = world.run(start(&two, asks(), "second")).unwrap();
+        let decided = world.run(waiting.decide(call, ApprovalDecision::Approve));
+        assert_eq!(decided.unwrap_err().code, ErrorCode::Busy, "{has_locks}");
+        assert!(both[0].heard.borrow().ran.is_empty());
+        drop(live);
+    }
 }
