@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::finding::Report;
 use crate::id::hash_words;
 use crate::json::{Json, JsonRef, ObjectWriter};
+use crate::message::KeptHead;
 use crate::provider::{DialectSpec, ProviderRequest, ToolDefinition, spec};
 use crate::replay::RequestDraft;
 use std::borrow::Cow;
@@ -74,6 +75,20 @@ impl ComposedHead {
             agent,
             repaired,
         }
+    }
+
+    /// Returns hashes of the instructions and tools that a service keeps with the chain which the request begins or
+    /// continues; none if it keeps none. `agent` is the one that the request is of.
+    pub fn kept(
+        &self,
+        reference: Option<&ServiceReference>,
+        (request, agent): (&RenderRequest<'_>, Option<&str>),
+        cache: &mut EncodingCache,
+    ) -> Option<KeptHead> {
+        reference.filter(|reference| reference.keeps_head)?;
+        let HeadHashes { instructions, tools } =
+            self.members(request, agent).hashes(self.spec, request.provider, cache);
+        Some(KeptHead { instructions, tools })
     }
 
     /// Returns the text up to the first message.

@@ -9,7 +9,6 @@ use super::encoding_cache::EncodingCache;
 use super::joined_message::JoinedMessage;
 use super::last_request::{LastRequest, OwnRequest, RequestRepetition};
 use super::message_encoder::MessageEncoder;
-use super::prefix_ledger::HeadHashes;
 use super::prefix_reuse::PrefixReuse;
 use super::reasoning_choice::{ReasoningChoice, ReasoningContext};
 use super::request::{RenderInput, RenderRequest};
@@ -192,7 +191,7 @@ impl Renderer {
             )? {
                 RenderStep::Done(rendered) => return Ok(rendered),
                 // Not reached: no service keeps a head for the owner `session`.
-                RenderStep::HeadChanged => return Err(head_changed()),
+                RenderStep::HeadChanged => return Err(unexpected_head()),
                 RenderStep::Question(question) => {
                     let reply = ReducerReply::Failed("nobody is there to be asked".into());
                     self.take_reply(question, reply, &mut replies);
@@ -292,15 +291,8 @@ impl Renderer {
         let request = &RenderRequest { provider: &provider, ..*request };
         let cache = self.encodings.entry(request.provider.dialect.as_str().to_owned()).or_default();
         let head = ComposedHead::new(&draft, request, cache, &mut report)?;
-        let keeps_head = reference.as_ref().is_some_and(|reference| reference.keeps_head);
-        let kept_head = keeps_head.then(|| {
-            let spec = spec(request.provider.dialect);
-            let HeadHashes { instructions, tools } =
-                head.members(request, input.agent).hashes(spec, request.provider, cache);
-            KeptHead { instructions, tools }
-        });
-        let known_head = reference.as_ref().and_then(|reference| reference.kept_head);
-        if known_head.is_some() && known_head != kept_head {
+        let kept_head = head.kept(reference.as_ref(), (request, input.agent), cache);
+        if reference.as_ref().is_some_and(|reference| reference.keeps_other_than(kept_head)) {
             return Ok((RenderStep::HeadChanged, None));
         }
         let is_kept_by_service = delta.is_some() && reference.as_ref().is_none_or(|reference| reference.continues);
@@ -416,7 +408,7 @@ fn unacknowledged<'r>(input: &RenderInput<'r>, request: &RenderRequest<'_>) -> R
     Ok(Some(delta.repeating(&|message| spec.is_outside_list(message, true))))
 }
 
-fn head_changed() -> Error {
+fn unexpected_head() -> Error {
     Error::new(ErrorCode::Internal, "a request that contains the history cannot have what only a chain keeps")
 }
 

@@ -22,6 +22,11 @@ pub struct ServiceReference {
 }
 
 impl ServiceReference {
+    /// Returns true if the service keeps other instructions or tools with the chain than those.
+    pub fn keeps_other_than(&self, head: Option<KeptHead>) -> bool {
+        self.kept_head.is_some() && self.kept_head != head
+    }
+
     /// Returns the reference of a request; `None` if it has none.
     pub fn of(input: &RenderInput<'_>, delta: Option<&Delta<'_>>, request: &RenderRequest<'_>) -> Option<Self> {
         let service = spec(request.provider.dialect).service_state.as_ref()?;

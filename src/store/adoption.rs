@@ -60,15 +60,15 @@ pub async fn adopt_conflict_side(
         let message = "the session was cleared since the sides parted, and with it what the side begins with";
         return Err(Error::new(ErrorCode::WrongState, message));
     }
-    let parted = read.parted(store)?;
-    let common = find_common(store, cell, (&read, &parted)).await?;
+    let shared = read.shared_history(store)?;
+    let common = find_common(store, cell, (&read, &shared)).await?;
     let records = read.records(side)?;
     let mut content = {
         let (whole, base) = (&read.log.history, &common.branch.borrow().history);
         let renamed = common.renamed.clone();
         AdoptedEntries { whole, common: common.count, base, renamed, at: change.at }.of_records(records)
     };
-    change.annotations = common.annotations(&read.log.history, &parted);
+    change.annotations = common.annotations(&read.log.history, &shared);
     if content.entries.is_empty() && change.annotations.is_empty() {
         return Ok(common.branch.into_inner());
     }
@@ -107,11 +107,11 @@ pub fn is_repeated_adoption(log: &SessionLog, side: &StoredBranch) -> bool {
 async fn find_common(
     store: &dyn LogStore,
     cell: &RefCell<SessionLog>,
-    (side, parted): (&ConflictSide, &History),
+    (side, shared): (&ConflictSide, &History),
 ) -> Result<CommonMessages> {
-    let last_shared = parted.messages().last().map_or(0, |last| last.seq);
+    let last_shared = shared.messages().last().map_or(0, |last| last.seq);
     let mut numbers = vec![side.log.head.branch.branch_of(last_shared)];
-    if parted.messages().is_empty() {
+    if shared.messages().is_empty() {
         numbers = vec![0];
     }
     {
@@ -122,7 +122,7 @@ async fn find_common(
     let mut best: Option<CommonMessages> = None;
     for number in numbers {
         let branch = read_branch(store, cell, number).await?;
-        let (count, renamed) = common_messages((&side.log.history, parted), &branch.history);
+        let (count, renamed) = common_messages((&side.log.history, shared), &branch.history);
         if best.as_ref().is_none_or(|best| count > best.count) {
             best = Some(CommonMessages { branch: RefCell::new(branch), count, renamed });
         }
@@ -133,12 +133,12 @@ async fn find_common(
 /// Counts the messages at the beginning of a side that a branch has, too. Those from before the sides parted are the
 /// same ones; later ones are if they have the same content and time: both sides stored what one run had, or the branch
 /// was born with an earlier form of the side.
-fn common_messages((side, parted): (&History, &History), branch: &History) -> (usize, BTreeMap<String, String>) {
+fn common_messages((side, shared): (&History, &History), branch: &History) -> (usize, BTreeMap<String, String>) {
     let mut renamed = BTreeMap::new();
     let pairs = side.messages().iter().zip(branch.messages());
     let count = pairs
         .take_while(|(message, other)| {
-            if message.id == other.id && parted.message(&message.id).is_some() {
+            if message.id == other.id && shared.message(&message.id).is_some() {
                 return true;
             }
             let is_same = is_same_message(message, other)
@@ -181,11 +181,11 @@ fn is_same_call(on_side: &ToolInvocation, in_branch: &ToolInvocation) -> bool {
 
 impl CommonMessages {
     /// Returns the annotations that the side alone has of messages from before the sides parted.
-    fn annotations(&self, side: &History, parted: &History) -> Vec<Annotation> {
+    fn annotations(&self, side: &History, shared: &History) -> Vec<Annotation> {
         let branch = self.branch.borrow();
         let mut annotations = Vec::new();
         for message in side.messages().iter().take(self.count) {
-            let before = parted.message(&message.id).map(|message| &message.metadata);
+            let before = shared.message(&message.id).map(|message| &message.metadata);
             let known = branch.history.message(&message.id).map(|message| &message.metadata);
             if before.is_some() && before == known && before != Some(&message.metadata) {
                 annotations.push(Annotation { message: message.id.clone(), metadata: message.metadata.clone() });

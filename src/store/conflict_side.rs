@@ -72,11 +72,11 @@ impl ConflictSide {
         Ok(Self { log, fork_head, damage, shared, additions })
     }
 
-    /// Returns the history of the branch where the sides parted.
+    /// Returns the history that both sides share: that of the branch where they parted.
     ///
     /// # Errors
     /// `corrupt_record` if the side has lost records since then, or has some that cannot be read.
-    pub(super) fn parted(&self, store: &dyn LogStore) -> Result<History> {
+    pub(super) fn shared_history(&self, store: &dyn LogStore) -> Result<History> {
         let head = &self.log.head;
         let mut log = SessionLog::new(&head.id, self.log.history.seed(), head.created_at, MergeQueue::new(store));
         log.head.branch = head.branch.clone();
