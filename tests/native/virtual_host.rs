@@ -416,7 +416,7 @@ impl Application for VirtualHost {
     }
 
     fn approves_replay(&self, _: &ReplayQuestion) -> Result<bool, Error> {
-        Ok(false)
+        Ok(true)
     }
 
     fn persist(&self, _: &PersistQuestion) -> PersistReply {

@@ -9,12 +9,15 @@ use super::{resume, run_ids, start};
 use crate::stateful_service::{Service, rounds, words_of};
 use rethread::error::ErrorCode;
 use rethread::owner::StateOwner;
+use rethread::replay::Callback;
 use rethread::run::{ApprovalDecision, RunOutcome, RunSetup, RunStatus, ToolSettings};
 use rethread::session::{OpenSession, RunDriver, SessionSettings};
 use rethread::store::MemoryStore;
 use serde_json::Value;
 use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
 use std::rc::Rc;
+use std::task::Poll;
 
 fn conversation() -> StateOwner {
     StateOwner::Conversation { id: "conv_1".into() }
@@ -98,6 +101,48 @@ fn r22_r60_of_processes_that_begin_at_once_one_sends() {
             assert_eq!(drive(&both[1 - at], &other, &service).status, RunStatus::Finished);
             assert_eq!(questions(&service), ["user: question", "user: again"]);
         }
+    }
+}
+
+/// Lets others go on so many times.
+async fn wait(turns: usize) {
+    let mut left = turns;
+    poll_fn(|task| {
+        task.waker().wake_by_ref();
+        left = left.saturating_sub(1);
+        if left == 0 { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}
+
+#[test]
+fn r22_r60_of_a_run_that_is_resumed_and_one_that_begins_at_once_one_goes_on() {
+    for turns in 0..40 {
+        let (world, data) = (World::new(false), MemoryStore::default());
+        let all = [1, 2, 3].map(|number| Process::new(&world, &data, number));
+        let [first, resuming, beginning] = all.each_ref().map(|process| opened(&world, process, &conversation()));
+        let killed = world.run(start(&first, owned(conversation()), "first")).unwrap().id.clone();
+        all[0].kill();
+        world.pass(60_000);
+        let outcomes: Rc<RefCell<Vec<_>>> = Rc::default();
+        let kept = outcomes.clone();
+        all[1].open.context.host.spawn(Box::pin(async move {
+            wait(20).await;
+            let mut setup = owned(conversation());
+            setup.retry.approve_unsafe_replay = Some(Callback { id: 1, hook: Rc::new(()) });
+            let resumed = resume(&resuming, &killed, setup).await;
+            kept.borrow_mut().push(resumed);
+        }));
+        let kept = outcomes.clone();
+        all[2].open.context.host.spawn(Box::pin(async move {
+            wait(turns).await;
+            let begun = start(&beginning, owned(conversation()), "second").await;
+            kept.borrow_mut().push(begun);
+        }));
+        world.pass(3_000);
+        let outcomes = outcomes.take();
+        let codes: Vec<_> = outcomes.iter().filter_map(|run| run.as_ref().err().map(|error| error.code)).collect();
+        assert_eq!((outcomes.len(), codes), (2, vec![ErrorCode::Busy]), "{turns}");
     }
 }
 
