@@ -25,7 +25,7 @@ export interface OpenOptions {
    *  with `config_invalid`. */
   durability?: "relaxed" | "strict";
   /** On platforms without locks that show who is alive: milliseconds for which the holder of a run counts as alive
-   *  after its last write (100 to 86400000, default 30000). Use the same value in every process. The owner renews
+   *  after its last write (100 to 86400000, default 30000). Use the same value in every process. The holder renews
    *  the lease during the run. A holder that was frozen while another process took over writes nothing, and its run
    *  ends "failed" with `conflict`. A lease that this `open` wrote, and of which the reply was lost, does not hold up
    *  its own calls. Holders of answers of `rethread/ai-sdk` have it, too, with another default. */

@@ -43,7 +43,7 @@ test('repair any SDK: the broken chat is answered, and the repair is reported', 
 function pageOf(origin) {
   const list = { items: [], replaceChildren: (...items) => (list.items = items.map(({ textContent }) => textContent)) };
   let submit;
-  const problem = { textContent: '' };
+  const problem = { textContent: '', replaceChildren: (text) => (problem.textContent = text) };
   const elements = {
     '#messages': list,
     '#problem': problem,

@@ -1,5 +1,5 @@
-// Which process makes the answer of a chat, and until when it counts as alive, in `session.state`: others follow the
-// answer, and ask its holder to stop it.
+// A mark in `session.state` says which process makes the answer of a chat, and until when that process counts as alive.
+// Others follow the answer, and ask its holder to stop it.
 
 import { Session } from '../../session.js';
 import { newId } from './ids.js';

@@ -90,8 +90,9 @@ export function difference(before, after, options) {
     found.changes.push(...(change.changes ?? []));
   }
   found.parts = after.parts.slice(before.parts.length);
-  const isTold = after.metadata !== undefined && after.metadata !== null && !isSame(before.metadata, after.metadata);
-  return isTold ? { ...found, metadata: after.metadata } : found;
+  const hasNewMetadata =
+    after.metadata !== undefined && after.metadata !== null && !isSame(before.metadata, after.metadata);
+  return hasNewMetadata ? { ...found, metadata: after.metadata } : found;
 }
 
 /** True if a step has come to its end, as far as its parts tell: all its calls have results. */

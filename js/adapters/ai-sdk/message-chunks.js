@@ -109,8 +109,8 @@ function grown(before, after) {
     before.parts[at] ? partSince(before.parts[at], part, at) : partChunks(part, at),
   );
   if (chunks.includes(null)) return null;
-  const isTold = after.metadata !== undefined && !isSame(before.metadata, after.metadata);
-  return [...(isTold ? [{ type: 'message-metadata', messageMetadata: after.metadata }] : []), ...chunks.flat()];
+  const hasNewMetadata = after.metadata !== undefined && !isSame(before.metadata, after.metadata);
+  return [...(hasNewMetadata ? [{ type: 'message-metadata', messageMetadata: after.metadata }] : []), ...chunks.flat()];
 }
 
 /** The chunks that make of a message what it is now; null if it is no more than before. A step may have been made
