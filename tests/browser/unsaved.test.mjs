@@ -41,9 +41,8 @@ async function prepare(context) {
       }
       return false;
     };
-    /** The view as plain facts. */
-    globalThis.look = () => {
-      const { messages, run, revision } = view.getSnapshot();
+    /** A snapshot of the view as plain facts. */
+    globalThis.look = ({ messages, run, revision } = view.getSnapshot()) => {
       return {
         revision,
         run: run && {
@@ -60,6 +59,15 @@ async function prepare(context) {
       };
     };
     globalThis.texts = () => view.getSnapshot().messages.map(textOf);
+    /** Waits until a client that opens the database now shows `text`, as a page after a reload would: a result is
+     *  shown a moment before it is stored. */
+    globalThis.untilStored = (name, text) =>
+      until(async () => {
+        const other = await rethread.open({ name });
+        const { messages } = look((await other.session('s')).view().getSnapshot());
+        await other.close();
+        return messages.some((message) => message.includes(text));
+      });
     const city = { type: 'object', properties: { city: { type: 'string' } } };
     globalThis.ask = async (url, input = 'And in Oslo?', extra = {}) => {
       globalThis.run = await session.run({
@@ -101,11 +109,7 @@ describe('r69 the view alone', () => {
   test('after a reload during a run the view has the question, the finished round and the calls as unsaved; history has none of them', async () => {
     const { lane, page } = await scene('reload', [CALL, HANGS]);
     await page.evaluate((url) => ask(url), lane.chat);
-    assert.ok(
-      await page.evaluate(() =>
-        until(() => look().messages.some((text) => text.includes('get_weather ok mild, get_time pending'))),
-      ),
-    );
+    assert.ok(await page.evaluate(() => untilStored('reload', 'And the time. [get_weather ok mild')));
     await page.reload();
     await page.evaluate(() => globalThis.ready);
     const facts = await page.evaluate(async () => {
@@ -136,11 +140,7 @@ describe('r69 the view alone', () => {
   test('r69 an interrupted run is still shown while another run begins and ends, and after a reload', async () => {
     const { lane, page } = await scene('superseded', [HANGS, { text: 'New answer.' }]);
     await page.evaluate((url) => ask(url), lane.chat);
-    assert.ok(
-      await page.evaluate(() =>
-        until(() => look().messages.some((text) => text.includes('get_weather ok mild, get_time pending'))),
-      ),
-    );
+    assert.ok(await page.evaluate(() => untilStored('superseded', 'And the time. [get_weather ok mild')));
     await page.reload();
     await page.evaluate(() => globalThis.ready);
     const facts = await page.evaluate(async (url) => {
