@@ -122,6 +122,20 @@ test('r53 a result in another message than its call is that of the call, and bot
   }
 });
 
+test('r53 a call of which a later part has the result comes back as it was, whenever the result comes', async () => {
+  const call = { type: 'tool-call', id: 'c', name: 'look', arguments: '{}', state: 'input-complete' };
+  const parts = [call, { type: 'tool-result', toolCallId: 'c', content: 'seen', state: 'complete' }];
+  const kept = chatPersistence(store, quiet);
+  for (const length of [0, 1, 2]) {
+    await kept.setItem('later', { messages: [user('hi', 'u'), assistant('a', ...parts.slice(0, length))] });
+    await kept.flush();
+  }
+  const messages = [user('hi', 'u'), assistant('a', ...parts)];
+  assert.deepEqual(await loaded('later'), messages);
+  await chatPersistence(store, quiet).setItem('at once', { messages });
+  assert.deepEqual(await loaded('at once'), messages);
+});
+
 test('r53 an answer is appended when the same list comes again, which is how TanStack says that its run is over', async () => {
   const kept = chatPersistence(store, quiet);
   const lists = [[], ['Hel'], ['Hello.']].map((texts) => [

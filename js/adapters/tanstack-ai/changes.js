@@ -50,9 +50,10 @@ function replacement(after, at, all) {
   return [written.neutral, mark({ rest: {}, ...(written.kept ?? keptOfCall(after, all)), at, takes: true })];
 }
 
-/** The changes of one part, at the place `at`; null if it is another part. @returns {any[] | null} */
-function partChange(slot, before, after, { at, all, mayLag }) {
-  if (isSame(before, after)) return [];
+/** The changes of one part, at the place `at`; null if it is another part. The mark of a call that gets its result now,
+ *  `answered`, says that the page has seen it. @returns {any[] | null} */
+function partChange(slot, before, after, { at, all, mayLag, answered }) {
+  if (isSame(before, after)) return answered ? [mark({ at, ...keptOfCall(after, all) })] : [];
   if (before.type !== after.type) return null;
   if (isCall(before) && (before.id !== after.id || before.name !== after.name)) return null;
   if (isResult(before) && before.toolCallId !== after.toolCallId) return null;
@@ -76,7 +77,7 @@ const newResults = (entry, parts) =>
  *
  * @returns {{ changes: any[], length: number } | null}
  */
-function storedChanges(entry, after, { all, mayLag }) {
+function storedChanges(entry, after, { all, mayLag, results }) {
   const changes = /** @type {any[]} */ ([]);
   let place = 0;
   for (const { part, at } of shownParts(entry)) {
@@ -90,7 +91,8 @@ function storedChanges(entry, after, { all, mayLag }) {
       if (mayLag) break;
       return null;
     }
-    const change = partChange(entry.slots[at], part, other, { at, all, mayLag });
+    const answered = isCall(other) && results.some(({ callId }) => callId === other.id);
+    const change = partChange(entry.slots[at], part, other, { at, all, mayLag, answered });
     if (!change) return null;
     changes.push(...change);
     place += 1;
@@ -111,11 +113,14 @@ export function difference(entry, after, { mayLag }) {
   const isAnswer = after.role === 'assistant';
   if (!isAnswer && !isSame(before.parts, after.parts)) return null;
   const all = isAnswer ? withStored(after.parts, callsOf(entry)) : after.parts;
-  const stored = isAnswer ? storedChanges(entry, after, { all, mayLag }) : { changes: [], length: after.parts.length };
+  const results = isAnswer ? newResults(entry, after.parts) : [];
+  const stored = isAnswer
+    ? storedChanges(entry, after, { all, mayLag, results })
+    : { changes: [], length: after.parts.length };
   if (!stored) return null;
   const isTold = isObject(after.metadata) && !isSame(before.metadata, after.metadata);
   return {
-    results: isAnswer ? newResults(entry, after.parts) : [],
+    results,
     changes: stored.changes,
     parts: after.parts.slice(stored.length),
     all,
