@@ -14,7 +14,9 @@ export interface InterruptedToolCall {
 export interface OnceTool<Args extends unknown[], Result> {
   /** Stored with each call. */
   name: string;
-  /** Runs once for each call. It gets all arguments of the returned function, and nothing else. */
+  /** Runs once for each call. It gets all arguments of the returned function, and nothing else. A `signal` or
+   *  `abortSignal` of a plain object after the first is one that is aborted when all who wait for the call have given
+   *  up. */
   execute: (...args: Args) => Result | Promise<Result>;
   /** For a call that was started and has no stored result: its process was killed, or another process runs it.
    *  "report" (default) throws that it may or may not have run. "rerun" runs it again, for tools that do no harm
@@ -37,7 +39,8 @@ export interface OnceTool<Args extends unknown[], Result> {
 
 /** Returns a function that stores the start of a call, runs `execute`, and stores the result as JSON. A call that has a
  *  stored result gets it, as JSON keeps it, and its tool does not run; an error is thrown again with its message. Two
- *  calls with one id at once, in one process, have one execution.
+ *  calls with one id at once, in one process, have one execution; one whose signal is aborted rejects with that while
+ *  the other waits on.
  *
  *  Rejects with `conflict` if the id is stored with other arguments or another name, or with several calls of an answer
  *  that these do not tell apart, `invalid_input` if a call has no id or its arguments are no JSON, or with the store's

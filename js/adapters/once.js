@@ -7,7 +7,7 @@ import { reasonOf } from '../untrusted-value.js';
 import { INTERRUPTED } from './interrupted.js';
 import { CallJournal } from './once/call-journal.js';
 import { asJson } from './once/json.js';
-import { ToolRun } from './tool-run.js';
+import { SharedRun } from './once/shared-run.js';
 
 /** @typedef {import('./once/call-journal.js').ToolCall} ToolCall */
 /** @typedef {import('./once/call-journal.js').ToolResult} ToolResult */
@@ -100,30 +100,53 @@ class OnceCall {
   #tool;
   #call;
   #args;
+  #own;
+  /** Of all who wait for the call. @type {AbortSignal} */
+  #signal;
 
-  constructor(journal, tool, call, args) {
+  /** @param {CallJournal} journal @param {any} tool
+   *  @param {{ call: ToolCall, args: any[], own: SharedRun }} options */
+  constructor(journal, tool, { call, args, own }) {
     this.#journal = journal;
     this.#tool = tool;
     this.#call = call;
     this.#args = args;
+    this.#own = own;
+    this.#signal = own.signal;
   }
 
-  /** @param {ToolRun} own */
-  async perform(own) {
-    const signal = signalOf(this.#args);
-    signal?.throwIfAborted();
-    let begun = await this.#journal.begin(own, this.#call, { signal });
-    while (begun.kind === 'unknown') {
-      const { call } = begun;
-      const decision = await this.#decision(call);
-      if (decision !== 'rerun') return this.#settle(call, decision.result);
-      begun = await this.#journal.begin(own, this.#call, { starts: call.starts, signal });
+  async perform() {
+    let starts = 0;
+    for (;;) {
+      const begun = await this.#journal.begin(this.#own, this.#call, { starts, signal: this.#signal });
+      if (begun.kind === 'joined') {
+        const joined = await this.#join(begun.run);
+        if (joined) return joined.output;
+        starts = 0;
+      } else if (begun.kind === 'unknown') {
+        const decision = await this.#decision(begun.call);
+        if (decision !== 'rerun') return this.#settle(begun.call, decision.result);
+        starts = begun.call.starts;
+      } else return this.#end(begun);
     }
+  }
+
+  /** Waits for the execution of another caller. Returns undefined for one that had been given up: the call can be
+   *  started then, or is unknown. @param {SharedRun} run */
+  async #join(run) {
+    const isGivenUp = run.signal.aborted;
+    try {
+      return { output: await run.wait(this.#signal) };
+    } catch (error) {
+      if (!isGivenUp || this.#signal.aborted) throw error;
+      return undefined;
+    }
+  }
+
+  async #end(begun) {
     switch (begun.kind) {
       case 'finished':
         return outcomeOf(begun.result);
-      case 'joined':
-        return begun.outcome;
       case 'unsaved':
         await this.#save(begun.key, begun.result);
         return outcomeOf(begun.result);
@@ -132,7 +155,7 @@ class OnceCall {
       case 'ambiguous':
         throw this.#ambiguous(begun.count);
       default:
-        return this.#start(begun, signal);
+        return this.#start(begun);
     }
   }
 
@@ -152,20 +175,20 @@ class OnceCall {
     );
   }
 
-  /** Runs the tool, whose start is stored, unless it was aborted meanwhile: the call can then be started again. */
-  async #start(begun, signal) {
-    if (signal?.aborted) await saved(() => this.#journal.withdraw(begun), this.#tool.saveTimeoutMs);
-    signal?.throwIfAborted();
-    return this.#run(begun.key, signal);
+  /** Runs the tool, whose start is stored, unless all callers gave up meanwhile: the call can then be started again. */
+  async #start(begun) {
+    if (this.#signal.aborted) await saved(() => this.#journal.withdraw(begun), this.#tool.saveTimeoutMs);
+    this.#signal.throwIfAborted();
+    return this.#run(begun.key);
   }
 
-  async #run(key, signal) {
+  async #run(key) {
     let output;
     try {
       output = await this.#tool.execute(...this.#args);
     } catch (error) {
       // An abort does not say what the tool has done before.
-      if (!signal?.aborted) await this.#save(key, { content: reasonOf(error), isError: true });
+      if (!this.#signal.aborted) await this.#save(key, { content: reasonOf(error), isError: true });
       throw error;
     }
     return this.#settle(key, output);
@@ -216,8 +239,14 @@ export function once(session, tool) {
   const checked = checkedTool(tool);
   return async (...args) => {
     const call = checkedCall(checked, args);
+    const signal = signalOf(args);
+    signal?.throwIfAborted();
     const journal = journals.get(session) ?? new CallJournal(session);
     journals.set(session, journal);
-    return new ToolRun().perform((own) => new OnceCall(journal, checked, call, args).perform(own));
+    const own = new SharedRun();
+    const work = new OnceCall(journal, checked, { call, args: own.argumentsOf(args, signal), own });
+    // Its outcome is what the callers wait for.
+    own.perform(() => work.perform()).catch(() => {});
+    return own.wait(signal);
   };
 }

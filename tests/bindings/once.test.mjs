@@ -408,6 +408,100 @@ test('r18 r19 r58 once: a start that was aborted and cannot be withdrawn may hav
   assert.equal(runs.length, 0);
 });
 
+test('r18 r19 once: of two callers of one execution each has its own abort, and the tool that of both', async () => {
+  const [session] = await openings(1);
+  const { send, runs } = sender(session);
+  const stops = (count) => Array.from({ length: count }, () => new AbortController());
+  const reasons = ['first', 'second'].map((text) => new Error(text));
+  const join = async (callId, contexts) => {
+    const calls = contexts.map((context) => send(mail, { callId, ...context }));
+    for (const call of calls) call.catch(() => {});
+    await waitFor(() => runs.at(-1)?.context.callId === callId);
+    // All have joined when a later call has begun.
+    const after = send(mail, { callId: `after ${callId}` });
+    await waitFor(() => runs.at(-1).context.callId !== callId);
+    runs.at(-1).end('sent');
+    await after;
+    return { calls, run: runs.at(-2) };
+  };
+
+  const [one, two] = stops(2);
+  const kept = await join('c', [{ signal: one.signal, kept: 1 }, { signal: two.signal }]);
+  one.abort(reasons[0]);
+  await assert.rejects(kept.calls[0], reasons[0]);
+  assert.deepEqual([kept.run.context.signal.aborted, kept.run.context.kept], [false, 1]);
+  kept.run.end('sent');
+  assert.equal(await kept.calls[1], 'sent');
+  assert.equal(await send(mail, { callId: 'c' }), 'sent');
+
+  const [three, four] = stops(2);
+  const left = await join('d', [{ abortSignal: three.signal }, { signal: four.signal }]);
+  three.abort(reasons[0]);
+  four.abort(reasons[1]);
+  await assert.rejects(left.calls[0], reasons[0]);
+  assert.equal(left.run.context.abortSignal.reason, reasons[1]);
+  left.run.fail(reasons[1]);
+  await assert.rejects(left.calls[1], reasons[1]);
+  await assert.rejects(send(mail, { callId: 'd' }), MAY_HAVE_RUN);
+
+  const [five] = stops(1);
+  const waited = await join('e', [{ signal: five.signal }, {}]);
+  five.abort(reasons[0]);
+  await assert.rejects(waited.calls[0], reasons[0]);
+  assert.equal(waited.run.context.signal.aborted, false);
+  const error = new Error('no such address');
+  waited.run.fail(error);
+  await assert.rejects(waited.calls[1], error);
+  await assert.rejects(send(mail, { callId: 'e' }), { message: 'no such address' });
+});
+
+test('r18 r19 once: a caller who comes when the others have given up is not aborted with them', async () => {
+  const store = new WatchedStore();
+  const [session, killed] = await openings(2, store);
+  const { send, runs } = sender(session);
+  const reason = new Error('stopped');
+  const stop = new AbortController();
+  let second;
+  store.before = () => {
+    stop.abort(reason);
+    second = send(mail, { callId: 'c' });
+  };
+  await assert.rejects(send(mail, { callId: 'c', signal: stop.signal }), reason);
+  await waitFor(() => runs.length);
+  runs[0].end('sent');
+  assert.equal(await second, 'sent');
+  assert.equal(runs.length, 1);
+
+  // The tool does not end when it is aborted: who comes later can give up, or gets what it returns.
+  const [given, late] = [new AbortController(), new AbortController()];
+  const first = send(mail, { callId: 'd', signal: given.signal });
+  await waitFor(() => runs.length === 2);
+  given.abort(reason);
+  const [leaves, stays] = [send(mail, { callId: 'd', signal: late.signal }), send(mail, { callId: 'd' })];
+  late.abort(new Error('late'));
+  await assert.rejects(leaves, /^Error: late$/);
+  runs[1].end('sent');
+  assert.deepEqual(await Promise.all([first, stays]), ['sent', 'sent']);
+
+  // A person is asked for both.
+  const lost = sender(killed);
+  lost.send(mail, { callId: 'e' });
+  await waitFor(() => lost.runs.length);
+  const decide = [];
+  const asking = sender(session, { onInterrupted: () => new Promise((resolve) => decide.push(resolve)) });
+  const asked = new AbortController();
+  const questions = [{ signal: asked.signal }, {}].map((more) => asking.send(mail, { callId: 'e', ...more }));
+  await waitFor(() => decide.length);
+  await send(mail, { callId: 'd' });
+  asked.abort(reason);
+  await assert.rejects(questions[0], reason);
+  decide[0]('rerun');
+  await waitFor(() => asking.runs.length);
+  asking.runs[0].end('sent');
+  assert.equal(await questions[1], 'sent');
+  assert.equal(decide.length, 1);
+});
+
 test('r18 r19 once: a session that is deleted meanwhile has no place for the result', async () => {
   const client = await open({ store: new MemoryLogStore() });
   const { send, runs } = sender(await client.session('s'));

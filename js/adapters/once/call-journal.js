@@ -5,7 +5,7 @@ import { recordOf, recordPart } from '../message-record.js';
 import { isSameJson } from '../plain.js';
 import { changeSession, KnownMessages } from '../session-messages.js';
 import { TaskQueue } from '../task-queue.js';
-import { ToolRun } from '../tool-run.js';
+import { SharedRun } from './shared-run.js';
 
 /** The name of the part with the mark. */
 const RECORD = 'once';
@@ -22,7 +22,7 @@ const unsaved = new Map();
 /** `begun`: the tool may run. `unknown`: it may have run before. `ambiguous`: as many calls could be meant.
  *  @typedef {{ kind: 'begun', key: CallKey, start: string } | { kind: 'unknown', call: JournaledCall }
  *    | { kind: 'finished', result: ToolResult } | { kind: 'unsaved', key: CallKey, result: ToolResult }
- *    | { kind: 'joined', outcome: Promise<any> } | { kind: 'changed', call: JournaledCall }
+ *    | { kind: 'joined', run: SharedRun } | { kind: 'changed', call: JournaledCall }
  *    | { kind: 'ambiguous', count: number }} Begin */
 
 /** @returns {JournaledCall} */
@@ -123,7 +123,7 @@ export class CallJournal extends TaskQueue {
 
   /** Stores that the tool of the call begins, in an append that fails if another process was first; `starts` is how
    *  often it may have begun before. What is begun or unknown is claimed for `own`.
-   *  @param {ToolRun} own @param {ToolCall} call @param {{ starts?: number, signal?: AbortSignal }} options
+   *  @param {SharedRun} own @param {ToolCall} call @param {{ starts?: number, signal?: AbortSignal }} options
    *  @returns {Promise<Begin>} */
   begin(own, call, { starts = 0, signal }) {
     const read = () => this.#messages.read();
@@ -161,8 +161,8 @@ export class CallJournal extends TaskQueue {
     if (found.name !== call.name || !takesArguments(found, call)) return { kind: 'changed', call: found };
     if (result) return { kind: 'finished', result };
     const key = this.#key(invocation);
-    const other = ToolRun.under(key);
-    if (other) return { kind: 'joined', outcome: other.outcome };
+    const other = SharedRun.under(key);
+    if (other) return { kind: 'joined', run: other };
     const kept = unsaved.get(key);
     if (kept) return { kind: 'unsaved', key: { invocation, callId }, result: kept };
     if (!mayHaveRun(found) || found.starts === starts) return undefined;
