@@ -3,7 +3,7 @@
 import { RethreadError } from '../error.js';
 import { sleep } from '../host/async.js';
 import { FIRST_PAUSE_MS, LONGEST_PAUSE_MS, SAVE_TIMEOUT_MS } from '../host/save-retries.js';
-import { reasonOf } from '../untrusted-value.js';
+import { reasonOf, textOf } from '../untrusted-value.js';
 import { INTERRUPTED } from './interrupted.js';
 import { CallJournal } from './once/call-journal.js';
 import { asJson } from './once/json.js';
@@ -94,6 +94,12 @@ function outcomeOf({ content, isError }) {
   throw new Error(typeof content === 'string' ? content : JSON.stringify(content));
 }
 
+/** The abort of a call whose start stays stored. A new error: the reason may be that of other calls, too. */
+function unwithdrawn(reason, { callId, name }, cause) {
+  const message = `${reasonOf(reason)} (${name} was not run, but that could not be stored: the call ${callId} counts as one that may have run)`;
+  return Object.assign(new Error(message, { cause }), { name: textOf(reason, 'name') ?? 'AbortError' });
+}
+
 /** One call of a tool. */
 class OnceCall {
   #journal;
@@ -177,9 +183,17 @@ class OnceCall {
 
   /** Runs the tool, whose start is stored, unless all callers gave up meanwhile: the call can then be started again. */
   async #start(begun) {
-    if (this.#signal.aborted) await saved(() => this.#journal.withdraw(begun), this.#tool.saveTimeoutMs);
+    if (this.#signal.aborted) await this.#withdraw(begun);
     this.#signal.throwIfAborted();
     return this.#run(begun.key);
+  }
+
+  async #withdraw(begun) {
+    try {
+      await saved(() => this.#journal.withdraw(begun), this.#tool.saveTimeoutMs);
+    } catch (cause) {
+      throw unwithdrawn(this.#signal.reason, this.#call, cause);
+    }
   }
 
   async #run(key) {
