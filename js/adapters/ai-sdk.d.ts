@@ -102,6 +102,9 @@ export interface AnswerRequest<Message extends UIMessageShape = UIMessageShape, 
   session: Session;
   /** Is aborted when the answer is stopped. A page that leaves aborts nothing. */
   abortSignal: PlatformAbortSignal;
+  /** True if another process makes the answer whose place this one takes, and has not confirmed within 2 seconds that
+   *  it stops: unless it is dead, that answer and its tools may go on until it sees that its place is taken. */
+  mayOverlap: boolean;
   /** The members of the request's body that are not the chat's own. */
   body?: any;
   /** Of `chatHandler`: the request, whose body was read. */
@@ -131,15 +134,16 @@ export declare function sessionTransport<Message extends UIMessageShape = any, T
   reconnectToStream: (options: any) => Promise<PlatformReadableStream | null>;
   /** Ends the answer that is under way or asked for: its signal is aborted, and what has come is kept, with the status
    *  "stopped". Resolves when that is stored, to false if there is none; one that is only asked for ends later. One of
-   *  another process is waited for, 2 seconds at most. */
-  stop: () => Promise<boolean>;
+   *  another process is waited for, 2 seconds at most; then this resolves to "asked": that process may be dead, or
+   *  busy, and has not confirmed that it stops. */
+  stop: () => Promise<boolean | "asked">;
 };
 
-/** The server of `DefaultChatTransport`: returns a function that answers `POST …` (an answer), `GET …/[id]/stream` (who
- *  reconnects; 204 if nothing is under way) and `POST …/[id]/stop` (204). It does what `sessionTransport` does, for the
- *  session that `session` opens, which may also return a response, such as 401. Any process with the same store may get
- *  the request. An error of the store is answered with its code and text and the status 500, a body that is none of
- *  `useChat` with 400; other errors reject. */
+/** The server of `DefaultChatTransport`: returns a function that answers `POST …` (an answer), `GET …/[id]/stream`
+ *  (who reconnects; 204 if nothing is under way) and `POST …/[id]/stop` (204; 202 for "asked"). It does what
+ *  `sessionTransport` does, for the session that `session` opens, which may also return a response, such as 401. Any
+ *  process with the same store may get the request. An error of the store is answered with its code and text and the
+ *  status 500, a body that is none of `useChat` with 400; other errors reject. */
 export declare function chatHandler<Message extends UIMessageShape = any, Tools extends ToolsShape = any>(
   options: ServedChatOptions<Message, Tools> & {
     /** `id`: that of the chat. Check here that the request may have it. */

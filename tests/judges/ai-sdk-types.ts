@@ -119,6 +119,6 @@ export function servers(session: Session, model: Wrapped, model7: Wrapped7): unk
   });
   const chat: ChatInit<UIMessage> = { transport };
   const chat7: ChatInit7<UIMessage7> = { transport };
-  const stopped: Promise<boolean> = transport.stop();
+  const stopped: Promise<boolean | "asked"> = transport.stop();
   return [handler, chat, chat7, stopped];
 }

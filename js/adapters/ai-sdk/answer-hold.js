@@ -107,11 +107,17 @@ export class AnswerHold {
     if (this.#isReleased) return;
     await session.refresh();
     if (this.#isReleased) return;
-    // Another process answers now: of two that began at once, the one that was stored last.
-    if (!this.#isOwn || session.state.get(STOP) === this.#holder) this.#stop.abort();
+    this.check();
     if (!this.#isOwn || Date.now() < this.#renewAt) return;
     this.#set(this.#own.id);
     await session.save();
+  }
+
+  /** Aborts the signal if the session, as it was read last, has a stop or the mark of another process: of two that
+   *  began at once, the one that was stored last. */
+  check() {
+    if (this.#isReleased) return;
+    if (!this.#isOwn || this.#session.state.get(STOP) === this.#holder) this.#stop.abort();
   }
 
   get #isOwn() {
@@ -134,8 +140,9 @@ export class AnswerHold {
   }
 }
 
-/** Asks the holder in another process to stop its answer, and waits until it has. Resolves to false if none is under
- *  way. A holder that does not answer has ended, or finds later that its answer is replaced. */
+/** Asks the holder in another process to stop its answer, and waits until it has. Resolves to true when the answer has
+ *  ended, to false if none is under way, and to "asked" if the holder has not confirmed that: it has died, or finds
+ *  later that it was asked to stop or that its answer is replaced. @returns {Promise<boolean | 'asked'>} */
 export async function stopElsewhere(session) {
   await session.refresh();
   const hold = heldAnswer(session);
@@ -146,7 +153,9 @@ export async function stopElsewhere(session) {
   for (;;) {
     await session.refresh();
     const now = heldAnswer(session);
-    if (now?.holder !== hold?.holder || !isUnderWay(now) || Date.now() > end) return true;
+    if (now?.holder !== hold?.holder) return 'asked';
+    if (!isUnderWay(now)) return true;
+    if (Date.now() > end) return 'asked';
     await pause();
   }
 }

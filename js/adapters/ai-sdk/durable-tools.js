@@ -4,7 +4,7 @@ import { RethreadError } from '../../error.js';
 import { Session } from '../../session.js';
 import { INTERRUPTED } from '../interrupted.js';
 import { findCall, lostCalls, resultOfCall, startItems, storeLost, storeResult } from './calls.js';
-import { untilStored } from './under-way.js';
+import { liveAnswerOf, untilStored } from './under-way.js';
 import { plain } from '../plain.js';
 import { storedChat } from './stored-chat.js';
 import { ToolRun } from '../tool-run.js';
@@ -71,6 +71,8 @@ class DurableCall {
       if (other) return { items: [], known: () => other.outcome };
       if (entry.starts.has(this.#callId) && !isRepeatable)
         return { items: [], known: async () => outputOf({ content: INTERRUPTED, isError: true }) };
+      // Another process may have stopped the answer, or taken its place, since this one looked.
+      liveAnswerOf(this.#session)?.checkHold();
       // Of an answer that was stopped meanwhile, the model may have been told that the tool did not run.
       this.#signal?.throwIfAborted();
       own.claim(...keyOf(this.#session, call));

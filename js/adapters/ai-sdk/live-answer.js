@@ -113,6 +113,11 @@ export class LiveAnswer {
     });
   }
 
+  /** Stops the answer if another process has asked for that, as far as the session has been read. */
+  checkHold() {
+    this.#hold.check();
+  }
+
   /** Stores what has come, with the call. Rejects if that fails. */
   async storeCall(callId) {
     const end = Date.now() + CALL_WAIT_MS;

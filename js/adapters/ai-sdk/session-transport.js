@@ -55,7 +55,7 @@ async function stopHere(session) {
   return (await endAnswer(session)) || request !== undefined;
 }
 
-/** Ends the answer that is under way, or asked for. @returns {Promise<boolean>} */
+/** Ends the answer that is under way, or asked for. @returns {Promise<boolean | 'asked'>} */
 const stopAnswer = async (session) => (await stopHere(session)) || stopElsewhere(session);
 
 /** A stream of the answer that is under way, in this process or in another one. @returns {Promise<any>} */
@@ -104,7 +104,7 @@ async function storedPage(session, tools, { page, base, hold, signal }) {
 /** Ends other answers, stores what a page sends, and begins the answer. */
 async function beginAnswer(session, options, { page, trigger, messageId, signal, ...request }) {
   await endAnswer(session);
-  await stopElsewhere(session);
+  const mayOverlap = (await stopElsewhere(session)) === 'asked';
   await followBranch(session);
   await settleAnswers(session);
   const base = continuedMessage({ trigger, messageId, messages: page });
@@ -113,6 +113,7 @@ async function beginAnswer(session, options, { page, trigger, messageId, signal,
   try {
     return await beginHeld(hold, session, options, {
       ...request,
+      mayOverlap,
       page,
       base,
       id,
@@ -230,6 +231,8 @@ function responseOf(stream) {
 
 const textResponse = (status, text) => new Response(text, { status, headers: { 'content-type': 'text/plain' } });
 
+const UNCONFIRMED = 'Another process makes the answer. It was asked to stop, and has not confirmed that it did.';
+
 function idOf(text) {
   try {
     return decodeURIComponent(text);
@@ -264,8 +267,8 @@ async function respond(options, open, request) {
   if (session instanceof Response) return session;
   checkSession(session, 'chatHandler');
   if (target.what === 'stop') {
-    await stopAnswer(session);
-    return new Response(null, { status: 204 });
+    const isUnconfirmed = (await stopAnswer(session)) === 'asked';
+    return isUnconfirmed ? textResponse(202, UNCONFIRMED) : new Response(null, { status: 204 });
   }
   if (target.what === 'stream') {
     const stream = await resumedAnswer(session);

@@ -1,0 +1,87 @@
+// r53: answers that another process makes, as two openings of one store have them: what a page and a stop learn.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { open } from 'rethread';
+import { chatHandler, sessionTransport } from 'rethread/ai-sdk';
+import { MemoryLogStore } from '../packaging/projects/store/memory-log-store.js';
+
+const HOLDER = 'rethread/ai-sdk:holder';
+const user = (id, text) => ({ id, role: 'user', parts: [{ type: 'text', text }] });
+
+/** The session as `count` processes have it. */
+async function openings(count, { store = new MemoryLogStore(), ...options } = {}) {
+  const clients = await Promise.all(Array.from({ length: count }, () => open({ store, ...options })));
+  return Promise.all(clients.map((client) => client.session('chat')));
+}
+
+/** Marks the session as a process does that makes an answer, and looks at nothing. */
+async function heldBySilent(session) {
+  const hold = { holder: 'silent', id: 'a1', branch: session.branch, until: Date.now() + 60_000 };
+  session.state.set(HOLDER, hold);
+  await session.save();
+}
+
+/** A transport whose answers are streams that the test writes, and what each answer was asked with. */
+function written(session) {
+  const asked = [];
+  const answer = (request) => new ReadableStream({ start: (controller) => asked.push({ ...request, controller }) });
+  return { transport: sessionTransport(session, { answer }), asked };
+}
+
+describe('answers of another process', { timeout: 60_000, concurrency: true }, () => {
+  test('r53 a stop of an answer whose holder does not confirm it says that it was asked, and no more', async () => {
+    const [silent, session] = await openings(2);
+    await heldBySilent(silent);
+    const handler = chatHandler({ session: () => session, answer: () => assert.fail('nobody asks') });
+    const stop = () => handler(new Request('https://server.test/api/chat/chat/stop', { method: 'POST' }));
+    const { transport } = written(session);
+    const [outcome, response] = await Promise.all([transport.stop(), stop()]);
+    assert.deepEqual([outcome, response.status], ['asked', 202]);
+    assert.match(await response.text(), /has not confirmed/);
+    // Its holder has ended it.
+    silent.state.set(HOLDER, { ...silent.state.get(HOLDER), until: 0 });
+    await silent.refresh();
+    await silent.save();
+    assert.deepEqual([await transport.stop(), (await stop()).status], [false, 204]);
+  });
+
+  test('r53 a question that takes the place of an answer elsewhere says whether that has ended', async () => {
+    const [silent, session] = await openings(2);
+    await heldBySilent(silent);
+    const { transport, asked } = written(session);
+    const messages = [user('u1', 'hi')];
+    await transport.sendMessages({ messages, trigger: 'submit-message' });
+    await transport.sendMessages({ messages: [...messages, user('u2', 'hello?')], trigger: 'submit-message' });
+    assert.deepEqual(
+      asked.map(({ mayOverlap }) => mayOverlap),
+      [true, false],
+    );
+    const elsewhere = written(silent);
+    await silent.refresh();
+    await elsewhere.transport.sendMessages({ messages: [user('u3', 'you?')], trigger: 'submit-message' });
+    assert.deepEqual([asked[1].abortSignal.aborted, elsewhere.asked[0].mayOverlap], [true, false]);
+    assert.equal(await transport.stop(), true);
+  });
+
+  test('r53 an answer whose place was taken begins no tool, though its process has not looked since', async () => {
+    const [holder, other] = await openings(2);
+    const ran = [];
+    const tools = { pay: { inputSchema: {}, execute: () => ran.push('pay') } };
+    let begun;
+    const answer = (request) => new ReadableStream({ start: (controller) => (begun = { ...request, controller }) });
+    const transport = sessionTransport(holder, { tools, answer });
+    await transport.sendMessages({ messages: [user('u1', 'pay')], trigger: 'submit-message' });
+    const { controller, tools: durable, abortSignal } = begun;
+    const call = { toolCallId: 'c1', toolName: 'pay' };
+    controller.enqueue({ type: 'start' });
+    controller.enqueue({ type: 'start-step' });
+    controller.enqueue({ type: 'tool-input-available', ...call, input: {} });
+    await other.refresh();
+    await heldBySilent(other);
+    await assert.rejects(durable.pay.execute({}, { toolCallId: 'c1', messages: [], abortSignal }), {
+      name: 'AbortError',
+    });
+    assert.deepEqual(ran, []);
+  });
+});
