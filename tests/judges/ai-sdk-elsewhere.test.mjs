@@ -84,4 +84,99 @@ describe('answers of another process', { timeout: 60_000, concurrency: true }, (
     });
     assert.deepEqual(ran, []);
   });
+
+  /** A page that follows an answer, and what happens elsewhere between two of its looks. */
+  async function followed(session) {
+    const reader = (await sessionTransport(session, { answer: () => assert.fail() }).reconnectToStream({})).getReader();
+    const came = [];
+    const read = async (type) => {
+      for (let next = await reader.read(); !next.done; next = await reader.read()) {
+        came.push(next.value);
+        if (next.value.type === type) return;
+      }
+    };
+    /** While `work` runs the page does not look. */
+    const betweenLooks = async (work) => {
+      const { refresh } = session;
+      let isWaiting;
+      const waits = new Promise((resolve) => (isWaiting = resolve));
+      let go;
+      const goes = new Promise((resolve) => (go = resolve));
+      session.refresh = async () => {
+        isWaiting();
+        await goes;
+        return refresh.call(session);
+      };
+      await waits;
+      await work();
+      delete session.refresh;
+      go();
+    };
+    return { came, read, betweenLooks };
+  }
+
+  const begun = [{ type: 'start' }, { type: 'start-step' }, { type: 'text-start', id: 't' }];
+  const rest = [{ type: 'text-end', id: 't' }, { type: 'finish-step' }, { type: 'finish' }];
+  const delta = (text) => ({ type: 'text-delta', id: 't', delta: text });
+  const write = ({ controller }, ...chunks) => {
+    for (const chunk of chunks.flat()) controller.enqueue(chunk);
+  };
+  const readAll = async (stream) => {
+    for await (const _ of stream);
+  };
+  const textOf = (chunks) => chunks.map(({ delta: text = '' }) => text).join('');
+
+  test('r53 an answer that ends just before the next one begins is followed to its end', async () => {
+    const [session, other] = await openings(2);
+    const { transport, asked } = written(session);
+    const messages = [user('u1', 'hi')];
+    const first = readAll(await transport.sendMessages({ messages, trigger: 'submit-message' }));
+    write(asked[0], begun, delta('Hel'));
+    await other.refresh();
+    const page = await followed(other);
+    await page.read('text-delta');
+    await page.betweenLooks(async () => {
+      write(asked[0], delta('lo'), rest);
+      asked[0].controller.close();
+      await first;
+      await transport.sendMessages({ messages: [...messages, user('u2', 'more')], trigger: 'submit-message' });
+    });
+    await page.read('never');
+    assert.deepEqual([textOf(page.came), page.came.at(-1).type], ['Hello', 'finish']);
+
+    // One that another question has ended is none that has finished.
+    const second = await followed(other);
+    write(asked[1], begun, delta('Hel'));
+    await second.read('text-delta');
+    await second.betweenLooks(async () => {
+      await transport.sendMessages({ messages: [...messages, user('u3', 'else')], trigger: 'submit-message' });
+    });
+    await second.read('never');
+    assert.deepEqual([textOf(second.came), second.came.at(-1).type], ['Hel', 'abort']);
+  });
+
+  test('r53 another answer that ends just before the next one begins is found in the branch that it has begun', async () => {
+    const [session, other] = await openings(2);
+    const { transport, asked } = written(session);
+    const messages = [user('u1', 'hi')];
+    const answered = async (at, text, request) => {
+      const stream = await transport.sendMessages({ messages, trigger: 'submit-message', ...request });
+      write(asked[at], begun, delta(text), rest);
+      asked[at].controller.close();
+      await readAll(stream);
+    };
+    await answered(0, 'One');
+    const stream = await transport.sendMessages({ messages, trigger: 'regenerate-message' });
+    await other.refresh();
+    const page = await followed(other);
+    await page.betweenLooks(async () => {
+      write(asked[1], begun, delta('Two'), rest);
+      asked[1].controller.close();
+      await readAll(stream);
+      await transport.sendMessages({ messages, trigger: 'regenerate-message' });
+    });
+    await page.read('never');
+    assert.deepEqual([textOf(page.came), page.came.at(-1)?.type], ['Two', 'finish']);
+    await transport.stop();
+  });
 });

@@ -30,18 +30,31 @@ class FollowedAnswer {
     const isHeld = hold?.holder === this.#hold.holder;
     if (isHeld && hold) this.#hold = hold;
     const isOver = !isHeld || !isUnderWay(hold);
-    const { message, entry } = await this.#read();
-    const chunks = message ? this.#chunksTo(message) : [];
-    return { chunks: isOver && this.#sent ? [...chunks, this.#end(entry)] : chunks, isOver };
+    const found = await this.#read({ isOver });
+    const chunks = found.message ? this.#chunksTo(found.message) : [];
+    return { chunks: isOver && this.#sent ? [...chunks, this.#end(found, isHeld)] : chunks, isOver };
   }
 
-  async #read() {
+  async #read({ isOver }) {
     const { id, branch: begun } = this.#hold;
     const kept = arriving.find(this.#session, id);
-    const entry = (await this.#entries(kept?.branch ?? begun)).findLast((one) => one.id === id);
+    const entry = (await this.#find(id, kept?.branch ?? begun)) ?? (isOver ? await this.#findAnywhere(id) : undefined);
     const stored = entry && messageOf(entry);
     const came = kept?.message;
-    return { entry, message: stored && came ? replayed(stored, came) : (came ?? stored) };
+    return { entry, kept, message: stored && came ? replayed(stored, came) : (came ?? stored) };
+  }
+
+  async #find(id, branch) {
+    return (await this.#entries(branch)).findLast((one) => one.id === id);
+  }
+
+  /** In the newest branch that has it: the answer may have begun a branch that no mark has named here. */
+  async #findAnywhere(id) {
+    for (const { branch } of (await this.#session.branches()).toReversed()) {
+      const entry = await this.#find(id, branch);
+      if (entry) return entry;
+    }
+    return undefined;
   }
 
   async #entries(branch) {
@@ -58,9 +71,10 @@ class FollowedAnswer {
     return [...start, ...chunks];
   }
 
-  /** How it has ended. One whose holder has died is interrupted. */
-  #end(entry) {
-    const isInterrupted = this.#hold.until !== 0 || !entry;
+  /** How it has ended. One whose holder has died is interrupted. If another answer has taken the place of the mark, it
+   *  is seen from what is stored: of one that has not ended there is something kept. */
+  #end({ entry, kept }, isHeld) {
+    const isInterrupted = !entry || (isHeld ? this.#hold.until !== 0 : kept !== undefined);
     if (!isInterrupted && entry.last.status === 'failed') return { type: 'error', errorText: errorText(undefined) };
     return { type: isInterrupted || entry.isCut ? 'abort' : 'finish' };
   }
