@@ -124,7 +124,8 @@ export interface ServedChatOptions<Message extends UIMessageShape = any, Tools e
  *  on when the page leaves: `reconnectToStream` gives the whole message again, from its beginning. Edits and other
  *  answers are branches. A new request ends the answer that is under way, as `stop` does. An answer that another process
  *  makes, or another tab, is followed and stopped, too: by what the store has of it. Its holder counts as alive for
- *  `OpenOptions.leaseMs` after its last write, by default 10 seconds; what a dead one has left is continued. */
+ *  `OpenOptions.leaseMs` after its last write, by default 10 seconds; what a dead one has left is continued.
+ *  For that long a stream of `reconnectToStream` is silent if the store cannot be read; then it rejects with its error. */
 export declare function sessionTransport<Message extends UIMessageShape = any, Tools extends ToolsShape = any>(
   session: Session,
   options: ServedChatOptions<Message, Tools>,

@@ -5,6 +5,7 @@ import { describe, test } from 'node:test';
 import { open } from 'rethread';
 import { chatHandler, sessionTransport } from 'rethread/ai-sdk';
 import { MemoryLogStore } from '../packaging/projects/store/memory-log-store.js';
+import { until } from './ai-sdk-chat.mjs';
 
 const HOLDER = 'rethread/ai-sdk:holder';
 const user = (id, text) => ({ id, role: 'user', parts: [{ type: 'text', text }] });
@@ -13,6 +14,21 @@ const user = (id, text) => ({ id, role: 'user', parts: [{ type: 'text', text }] 
 async function openings(count, { store = new MemoryLogStore(), ...options } = {}) {
   const clients = await Promise.all(Array.from({ length: count }, () => open({ store, ...options })));
   return Promise.all(clients.map((client) => client.session('chat')));
+}
+
+/** A store over what another one has, whose reads fail while `failing` is true. */
+class OtherStore extends MemoryLogStore {
+  failing = false;
+
+  constructor({ stored }) {
+    super();
+    this.stored = stored;
+  }
+
+  head(...args) {
+    if (this.failing) throw new Error('no route to the database');
+    return super.head(...args);
+  }
 }
 
 /** Marks the session as a process does that makes an answer, and looks at nothing. */
@@ -124,6 +140,20 @@ describe('answers of another process', { timeout: 60_000, concurrency: true }, (
   const readAll = async (stream) => {
     for await (const _ of stream);
   };
+  /** Counts the looks at a session that fail. */
+  function failedLooks(session) {
+    const looks = { count: 0 };
+    const { refresh } = session;
+    session.refresh = async () => {
+      try {
+        return await refresh.call(session);
+      } catch (error) {
+        looks.count += 1;
+        throw error;
+      }
+    };
+    return looks;
+  }
   const textOf = (chunks) => chunks.map(({ delta: text = '' }) => text).join('');
 
   test('r53 an answer that ends just before the next one begins is followed to its end', async () => {
@@ -177,6 +207,59 @@ describe('answers of another process', { timeout: 60_000, concurrency: true }, (
     });
     await page.read('never');
     assert.deepEqual([textOf(page.came), page.came.at(-1)?.type], ['Two', 'finish']);
+    await transport.stop();
+  });
+
+  test('r53 a page goes on with an answer elsewhere after reads that failed, and ends with their error if they do not end', async () => {
+    const store = new MemoryLogStore();
+    const otherStore = new OtherStore(store);
+    const [session] = await openings(1, { store });
+    const [other] = await openings(1, { store: otherStore, leaseMs: 1000 });
+    const { transport, asked } = written(session);
+    const stream = await transport.sendMessages({ messages: [user('u1', 'hi')], trigger: 'submit-message' });
+    write(asked[0], begun, delta('Hel'));
+    await other.refresh();
+    const page = await followed(other);
+    await page.read('text-delta');
+    otherStore.failing = true;
+    write(asked[0], delta('lo'), rest[0]);
+    const looks = failedLooks(other);
+    await until(() => looks.count >= 2);
+    otherStore.failing = false;
+    await page.read('text-end');
+    assert.equal(textOf(page.came), 'Hello');
+
+    const handler = chatHandler({ session: () => other, answer: () => assert.fail() });
+    const response = await handler(new Request('https://server.test/api/chat/chat/stream'));
+    otherStore.failing = true;
+    await assert.rejects(page.read('never'), {
+      name: 'RethreadError',
+      code: 'store_error',
+      message: /^what another process has stored of the answer cannot be read: .*no route to the database/,
+    });
+    const events = (await response.text()).split('\n\n').filter(Boolean);
+    assert.match(events.at(-2), /^data: {"type":"error","errorText":"store_error: what another process has stored/);
+    assert.equal(events.at(-1), 'data: [DONE]');
+    otherStore.failing = false;
+    await transport.stop();
+    await readAll(stream);
+  });
+
+  test('r53 a page whose store is closed ends with that error at once', async () => {
+    const store = new MemoryLogStore();
+    const [session] = await openings(1, { store });
+    const client = await open({ store });
+    const other = await client.session('chat');
+    const { transport, asked } = written(session);
+    await transport.sendMessages({ messages: [user('u1', 'hi')], trigger: 'submit-message' });
+    write(asked[0], begun, delta('Hel'));
+    await other.refresh();
+    const page = await followed(other);
+    await page.read('text-delta');
+    const looks = failedLooks(other);
+    client.close();
+    await assert.rejects(page.read('never'), { name: 'RethreadError', code: 'closed' });
+    assert.ok(looks.count <= 1, 'it has looked again'); // the one before may have been under way
     await transport.stop();
   });
 });

@@ -31,7 +31,8 @@ export const heldAnswer = (session) => session.state.get(HOLD) ?? undefined;
 /** True while the holder has not ended the answer, and counts as alive. @param {Hold | undefined} hold */
 export const isUnderWay = (hold) => hold !== undefined && hold.until > Date.now();
 
-const leaseOf = (session) => Session.storeOf(session).leaseMs ?? LEASE_MS;
+/** Milliseconds for which a mark counts after it was written. */
+export const leaseOf = (session) => Session.storeOf(session).leaseMs ?? LEASE_MS;
 
 /** The marks that were seen last, by session, the newest last. @type {WeakMap<object, Map<string, string>>} */
 const seen = new WeakMap();

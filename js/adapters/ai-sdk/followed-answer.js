@@ -1,7 +1,9 @@
 // An answer that another process makes, as a stream for a page: what is stored of it, as it comes.
 
+import { RethreadError } from '../../error.js';
+import { reasonOf } from '../../untrusted-value.js';
 import { readPages } from '../session-messages.js';
-import { heldAnswer, isUnderWay, pause } from './answer-hold.js';
+import { heldAnswer, isUnderWay, leaseOf, pause } from './answer-hold.js';
 import { replayed } from './changes.js';
 import { newAnswer } from './ids.js';
 import { errorText } from './live-answer.js';
@@ -9,12 +11,24 @@ import { arriving } from './marks.js';
 import { chunksSince } from './message-chunks.js';
 import { messageOf, readEntries } from './read.js';
 
+/** Codes of errors that another look does not get over. */
+const PERMANENT = ['closed', 'not_found', 'evicted', 'unsupported_version', 'wrong_key', 'corrupt_record'];
+
+/** The error of a page whose answer cannot be read any more. */
+function unreadable(error) {
+  if (!(error instanceof RethreadError)) return error;
+  const message = `what another process has stored of the answer cannot be read: ${reasonOf(error)}`;
+  return new RethreadError(error.code, message, error.details, { cause: error });
+}
+
 class FollowedAnswer {
   #session;
   /** The mark of its holder as it was read last. @type {import('./answer-hold.js').Hold} */
   #hold;
   /** What the page has of it. */
   #sent;
+  /** Since when the session cannot be read. @type {number | undefined} */
+  #failingSince;
   /** The stored messages at a revision of a branch. */
   #known = { at: '', entries: /** @type {import('../marked-entries.js').Entry[]} */ ([]) };
 
@@ -23,8 +37,22 @@ class FollowedAnswer {
     this.#hold = hold;
   }
 
-  /** What has come since. @returns {Promise<{ chunks: any[], isOver: boolean }>} */
+  /** What has come since: nothing while the session cannot be read, until no mark that it may have counts any more.
+   *  Rejects then. @returns {Promise<{ chunks: any[], isOver: boolean }>} */
   async next() {
+    try {
+      const next = await this.#next();
+      this.#failingSince = undefined;
+      return next;
+    } catch (error) {
+      this.#failingSince ??= Date.now();
+      const isLate = Date.now() - this.#failingSince >= leaseOf(this.#session);
+      if (isLate || PERMANENT.includes(error?.code)) throw unreadable(error);
+      return { chunks: [], isOver: false };
+    }
+  }
+
+  async #next() {
     await this.#session.refresh();
     const hold = heldAnswer(this.#session);
     const isHeld = hold?.holder === this.#hold.holder;
@@ -80,7 +108,8 @@ class FollowedAnswer {
   }
 }
 
-/** A stream of the whole message, for a page that begins it anew. It ends when the answer has ended, or its holder.
+/** A stream of the whole message, for a page that begins it anew. It ends when the answer has ended, or its holder, and
+ *  with an error if the session cannot be read any more.
  *  @param {any} session @param {import('./answer-hold.js').Hold} hold @returns {ReadableStream} */
 export function followedAnswer(session, hold) {
   const answer = new FollowedAnswer(session, hold);
@@ -88,10 +117,7 @@ export function followedAnswer(session, hold) {
   return new ReadableStream({
     async pull(controller) {
       while (!isLeft) {
-        const { chunks, isOver } = await answer.next().catch((error) => ({
-          chunks: [{ type: 'error', errorText: errorText(error) }],
-          isOver: true,
-        }));
+        const { chunks, isOver } = await answer.next();
         if (isLeft) return;
         for (const chunk of chunks) controller.enqueue(chunk);
         if (isOver) controller.close();

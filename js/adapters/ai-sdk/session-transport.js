@@ -6,7 +6,7 @@ import { BySession } from './by-session.js';
 import { checkSession, durableTools, leaveCalls, settleCalls } from './durable-tools.js';
 import { followedAnswer } from './followed-answer.js';
 import { newAnswer, newId } from './ids.js';
-import { LiveAnswer } from './live-answer.js';
+import { LiveAnswer, errorText } from './live-answer.js';
 import { isObject } from '../plain.js';
 import { storedChat } from './stored-chat.js';
 import { continuedMessage, PassingAnswer, withClosedCalls } from './transport.js';
@@ -220,13 +220,32 @@ const HEADERS = {
   'x-accel-buffering': 'no',
 };
 
+/** The same stream, which ends with a chunk in place of an error. */
+function withErrorChunk(stream) {
+  const reader = stream.getReader();
+  return new ReadableStream({
+    async pull(controller) {
+      try {
+        const { done, value } = await reader.read();
+        if (done) controller.close();
+        else controller.enqueue(value);
+      } catch (error) {
+        const code = error instanceof RethreadError ? `${error.code}: ` : '';
+        controller.enqueue({ type: 'error', errorText: `${code}${errorText(error)}` });
+        controller.close();
+      }
+    },
+    cancel: (reason) => reader.cancel(reason),
+  });
+}
+
 function responseOf(stream) {
   const encoder = new TextEncoder();
   const events = new TransformStream({
     transform: (chunk, controller) => controller.enqueue(encoder.encode(`data: ${JSON.stringify(chunk)}\n\n`)),
     flush: (controller) => controller.enqueue(encoder.encode('data: [DONE]\n\n')),
   });
-  return new Response(stream.pipeThrough(events), { headers: HEADERS });
+  return new Response(withErrorChunk(stream).pipeThrough(events), { headers: HEADERS });
 }
 
 const textResponse = (status, text) => new Response(text, { status, headers: { 'content-type': 'text/plain' } });
