@@ -61,13 +61,32 @@ class StepOutputs {
   }
 }
 
+/** The steps that a step runs after. */
+const before = (step) => [...(step.after ?? []), ...(step.needs ?? [])];
+
+/** Throws for steps that wait for each other: none of them could start. */
+function checkOrder(steps) {
+  const byName = new Map(steps.map((step) => [step.name, step]));
+  const checked = new Set();
+  const visit = (step, path) => {
+    if (path.includes(step.name))
+      throw new Error(
+        `steps wait for each other: ${[...path.slice(path.indexOf(step.name)), step.name].join(' after ')}`,
+      );
+    if (checked.has(step.name)) return;
+    for (const name of before(step)) if (byName.has(name)) visit(byName.get(name), [...path, step.name]);
+    checked.add(step.name);
+  };
+  for (const step of steps) visit(step, []);
+}
+
 /** True if a step can start beside those that run: the steps that it needs have ended, and no other one uses its target
  *  folder. A step that is `alone` takes both cores. */
 function canStart(step, running, waiting) {
   if (running.some((other) => other.alone || (step.target && other.target === step.target))) return false;
   if (step.alone && running.length) return false;
   const unfinished = [...running, ...waiting].map(({ name }) => name);
-  return ![...(step.after ?? []), ...(step.needs ?? [])].some((name) => unfinished.includes(name));
+  return !before(step).some((name) => unfinished.includes(name));
 }
 
 /** Resolves when a process has ended and its output was read. */
@@ -105,8 +124,9 @@ function startStep(step, { program, args, outputs }) {
 }
 
 /** Runs `steps` in the given order where they permit it; returns those that ended. Stops at the first failure unless
- *  `keepGoing`. */
+ *  `keepGoing`. Rejects if steps wait for each other. */
 export async function runSteps(steps, { program, args, keepGoing }) {
+  checkOrder(steps);
   const outputs = new StepOutputs();
   const waiting = [...steps];
   const running = new Set();

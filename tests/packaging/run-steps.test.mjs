@@ -24,6 +24,10 @@ const STEPS = [
   { name: 'waits', step: () => new Promise(() => {}) },
   { name: 'hangs', step: async () => { console.log('hanging'); await new Promise((resolve) => setTimeout(resolve, 60000)); } },
   { name: 'talks', step: async () => { console.log('talking'); await new Promise((resolve) => setTimeout(resolve, 60000)); } },
+  { name: 'first', after: ['last', 'second'], step: async () => {} },
+  { name: 'second', needs: ['third'], step: async () => {} },
+  { name: 'third', after: ['first'], step: async () => {} },
+  { name: 'last', after: ['prints'], step: async () => {} },
 ].map((step) => ({ ...step, why: 'a test' }));
 const at = process.argv.indexOf('--step');
 if (at > 0) await runStepInThisProcess(STEPS.find(({ name }) => name === process.argv[at + 1]), Skip);
@@ -45,11 +49,12 @@ after(() => rmSync(folder, { recursive: true }));
 
 /** Starts the steps; `printed.text` is what they have printed so far. */
 function start(...names) {
-  const child = spawn(process.execPath, [program, names.join(',')], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, [program, names.join(',')], { stdio: ['ignore', 'pipe', 'pipe'] });
   const printed = { text: '' };
-  child.stdout.setEncoding('utf8').on('data', (chunk) => {
-    printed.text += chunk;
-  });
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (chunk) => {
+      printed.text += chunk;
+    });
   return { child, printed, ended: once(child, 'close') };
 }
 
@@ -68,6 +73,16 @@ test('a step is what it reported; one that reported nothing has failed; its outp
     ends: 'FAIL',
     waits: 'FAIL',
   });
+});
+
+test('steps that wait for each other are named, and none runs; of steps that are not run nothing is waited for', async () => {
+  const circle = start('prints', 'first', 'second', 'third', 'last');
+  assert.deepEqual(await circle.ended, [1, null]);
+  assert.match(circle.printed.text, /Error: steps wait for each other: first after second after third after first\n/);
+  assert.doesNotMatch(circle.printed.text, /===/);
+  const line = start('third', 'second', 'last');
+  assert.deepEqual(await line.ended, [0, null]);
+  assert.match(line.printed.text, /=== third[^]*=== second/);
 });
 
 test('a run that is ended prints what its second step has said, and fails', async () => {
