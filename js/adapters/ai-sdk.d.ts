@@ -75,7 +75,9 @@ export declare function historyMiddleware(session: Session): {
  *  gets the error "interrupted, may have run", unless `onInterrupted` says "rerun". The session must have the call: wrap
  *  the model with `historyMiddleware`. Of a tool that yields preliminary results, the last one is its result, and the
  *  others are not shown. None begins once its signal was aborted. A result that cannot be stored is stored before the
- *  next request to the model, or that rejects. Tools without `execute` are the same objects. */
+ *  next request to the model, or that rejects. The newest call with the id is meant; if its tool runs with another
+ *  input, the answer has several of that id: `conflict`, and the tool is not run. What runs in another opening of the
+ *  store runs elsewhere. Tools without `execute` are the same objects. */
 export declare function durableTools<Tools extends ToolsShape>(
   tools: Tools,
   session: Session,

@@ -11,7 +11,9 @@ export class ToolRun {
   #scope = PROCESS;
   #key = '';
 
-  constructor() {
+  /** @param {any} [input] What the tool gets, if calls of one key may differ in that. */
+  constructor(input) {
+    this.input = input;
     this.outcome = new Promise((resolve, reject) => {
       this.succeed = resolve;
       this.fail = reject;

@@ -38,3 +38,23 @@ test('r53 a call that is made twice at once runs its tool once, and one of anoth
   assert.deepEqual(await Promise.all(calls), ['first', 'first', 'other']);
   assert.deepEqual(ran.sort(), ['first', 'other']);
 });
+
+test('r53 of two calls with one id in one answer the second is not given the result of the first', {
+  timeout: 20_000,
+}, async () => {
+  const session = await sessionWithCall();
+  const ran = [];
+  const ends = [];
+  const execute = ({ to }) => {
+    ran.push(to);
+    return new Promise((resolve) => ends.push(() => resolve(`sent to ${to}`)));
+  };
+  const { look } = durableTools({ look: { execute } }, session);
+  const call = (input) => look.execute(input, { toolCallId: 'c1', messages: [] });
+  const [ann, bob, again] = [call({ to: 'ann', cc: [] }), call({ to: 'bob' }), call({ cc: [], to: 'ann' })];
+  await assert.rejects(bob, { code: 'conflict', message: /several calls c1, and look was not run/ });
+  while (!ends.length) await new Promise((resolve) => setTimeout(resolve, 5));
+  ends[0]();
+  assert.deepEqual(await Promise.all([ann, again]), ['sent to ann', 'sent to ann']);
+  assert.deepEqual(ran, ['ann']);
+});

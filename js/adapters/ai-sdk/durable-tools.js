@@ -5,7 +5,7 @@ import { Session } from '../../session.js';
 import { INTERRUPTED } from '../interrupted.js';
 import { findCall, lostCalls, resultOfCall, startItems, storeLost, storeResult } from './calls.js';
 import { liveAnswerOf, untilStored } from './under-way.js';
-import { plain } from '../plain.js';
+import { isSameJson, plain } from '../plain.js';
 import { storedChat } from './stored-chat.js';
 import { ToolRun } from '../tool-run.js';
 
@@ -34,15 +34,26 @@ async function lastOf(outputs) {
   return last;
 }
 
+/** True if two inputs differ, as far as JSON has them: a schema may have made what it does not have. */
+function isOtherInput(one, other) {
+  try {
+    return !isSameJson(one ?? {}, other ?? {});
+  } catch {
+    return false;
+  }
+}
+
 /** The call of a durable tool. */
 class DurableCall {
   #session;
   #chat;
   #callId;
   #signal;
+  #input;
 
-  constructor(session, { toolCallId, abortSignal }) {
+  constructor(session, input, { toolCallId, abortSignal }) {
     this.#session = session;
+    this.#input = input;
     this.#chat = storedChat(session);
     this.#callId = toolCallId;
     this.#signal = abortSignal;
@@ -50,7 +61,7 @@ class DurableCall {
 
   /** Returns the output of the tool. @param {() => any} invoke */
   run(invoke, isRepeatable) {
-    return new ToolRun().perform(async (own) => {
+    return new ToolRun(this.#input).perform(async (own) => {
       const known = await this.#begin(own, isRepeatable);
       return known ? known() : this.#invoke(invoke);
     });
@@ -68,6 +79,7 @@ class DurableCall {
       const { result } = call;
       const other = ToolRun.under(...keyOf(this.#session, call));
       if (result) return { items: [], known: async () => outputOf(knownResult(call)) };
+      if (other && isOtherInput(other.input, this.#input)) throw this.#ambiguousCall(call);
       if (other) return { items: [], known: () => other.outcome };
       if (entry.starts.has(this.#callId) && !isRepeatable)
         return { items: [], known: async () => outputOf({ content: INTERRUPTED, isError: true }) };
@@ -85,6 +97,14 @@ class DurableCall {
     return new RethreadError(
       'config_invalid',
       `the session has no call ${this.#callId}: wrap the model with \`historyMiddleware(session)\`, with the same session as the tools`,
+    );
+  }
+
+  #ambiguousCall({ name }) {
+    return new RethreadError(
+      'conflict',
+      `the answer has several calls ${this.#callId}, and ${name} was not run for the input of this one`,
+      {},
     );
   }
 
@@ -139,7 +159,7 @@ export function durableTools(tools, session, options = {}) {
       if (typeof tool?.execute !== 'function') return [name, tool];
       const isRepeatable = onInterrupted[name] === 'rerun';
       const execute = (input, details) =>
-        new DurableCall(session, details).run(() => tool.execute(input, details), isRepeatable);
+        new DurableCall(session, input, details).run(() => tool.execute(input, details), isRepeatable);
       const durable = Object.assign(Object.create(Object.getPrototypeOf(tool)), tool, { execute });
       if (isRepeatable) mayRerun.add(durable);
       return [name, durable];
