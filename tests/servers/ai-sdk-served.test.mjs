@@ -62,8 +62,14 @@ async function worldOf([version, ai]) {
     const branch = (await session.branches()).at(-1).branch;
     return (await session.messages({ limit: 1000, branch })).items;
   };
+  /** The mark of the newest answer. */
+  const markOf = async (id) => {
+    const session = await store.session(id);
+    await session.refresh();
+    return session.state.get('rethread/ai-sdk:holder');
+  };
   const branches = async (id) => (await store.session(id)).branches();
-  return { servers, store, pageAt, load, items, branches, stored: async (id) => shown(toUIMessages(await items(id))) };
+  return { servers, pageAt, load, items, markOf, branches, stored: async (id) => shown(toUIMessages(await items(id))) };
 }
 
 /** A page asks, and is shown this. */
@@ -192,17 +198,12 @@ for (const version of VERSIONS) {
     });
 
     test(`r53 an answer that says nothing for longer than its mark counts is under way all the same, with ai ${number}`, async () => {
-      const { servers, pageAt, store } = world;
+      const { servers, pageAt, markOf } = world;
       const [a, b] = servers;
       const page = pageAt(a, 'w');
       const done = asked(page, 'hang', 'assistant: Hel');
-      const session = await store.session('w');
-      const mark = async () => {
-        await session.refresh();
-        return session.state.get('rethread/ai-sdk:holder');
-      };
-      await until(async () => (await mark())?.until);
-      const { until: first } = await mark();
+      await until(async () => (await markOf('w'))?.until);
+      const { until: first } = await markOf('w');
       await until(() => Date.now() > first);
       const { status, body } = await b.stream('w');
       await body?.cancel();
@@ -213,18 +214,33 @@ for (const version of VERSIONS) {
     });
 
     test(`r53 of two questions at once in two processes one answer stays, with ai ${number}`, async () => {
-      const { servers, pageAt, items } = world;
-      const pages = servers.slice(0, 2).map((server) => pageAt(server, 't'));
-      const sent = pages.map((page) => page.sendMessage({ text: 'hang' }));
-      const aborted = () => servers.filter(({ hasSaid }) => hasSaid('aborted', 't')).length;
-      const asks = () => servers.filter(({ hasSaid }) => hasSaid('chat', 't')).length;
-      await until(() => aborted() === 1 || pages.some(({ status }) => status === 'ready'));
-      await until(() => asks() > 0 && pages.filter(({ status }) => status === 'streaming').length === 1);
-      assert.equal((await servers[0].stop('t')).status, 204);
+      const { servers, pageAt, items, markOf } = world;
+      const asked = servers.slice(0, 2).map((server) => ({ server, page: pageAt(server, 't') }));
+      const sent = asked.map(({ page }) => page.sendMessage({ text: 'hang' }));
+      const is = (wanted) => asked.filter(({ page }) => page.status === wanted);
+      await until(() => is('streaming').length === 1 && is('ready').length === 1);
+      const [[winner], [loser]] = [is('streaming'), is('ready')];
+      await until(() => shown(winner.page.messages).at(-1) === 'assistant: Hel');
+      // It goes on when each process has looked: its mark is renewed a second later.
+      const first = await markOf('t');
+      await until(async () => (await markOf('t')).until > first.until);
+      assert.equal((await markOf('t')).holder, first.holder);
+      assert.deepEqual([winner.page.status, winner.server.hasSaid('aborted', 't')], ['streaming', false]);
+      // One that was stopped before its model was asked has nothing to abort.
+      assert.ok(loser.server.hasSaid('aborted', 't') || !loser.server.hasSaid('chat', 't'));
+
+      assert.equal((await loser.server.stop('t')).status, 204);
       await Promise.all(sent);
+      assert.ok(winner.server.hasSaid('aborted', 't'));
+      const ofRole = async (wanted) => (await items('t')).filter(({ role }) => role === wanted);
+      const texts = (messages) => messages.flatMap(({ parts }) => parts.flatMap(({ text }) => text ?? []));
+      assert.deepEqual(texts(await ofRole('user')), ['hang', 'hang']);
+      const answers = await ofRole('assistant');
+      assert.ok(texts(answers).length >= 1 && answers.every(({ status }) => status === 'stopped'), 'both are stopped');
+      const streams = await Promise.all(asked.map(({ server }) => server.stream('t')));
       assert.deepEqual(
-        (await items('t')).filter(({ role }) => role === 'user').map(({ parts }) => parts[0].text),
-        ['hang', 'hang'],
+        streams.map(({ status }) => status),
+        [204, 204],
       );
     });
   });
