@@ -1,5 +1,5 @@
-// A server of the tests of `rethread/ai-sdk`: node ai-sdk-served-program.mjs <SQLite file> <version of ai> <leaseMs>. It
-// sends its origin, and what happens in it; a place of an answer is passed when it gets { open: place }.
+// A server of the tests of `rethread/ai-sdk`: node ai-sdk-served-program.mjs <driver> <its place> <version of ai>
+// <leaseMs>. It sends its origin, and what happens in it; a place of an answer is passed when it gets { open: place }.
 //
 //   "tool"      a call of `look`, which ends at the place "tool", then "Hello", of which "lo" follows the place "text"
 //   "hang"      "Hel", and no more
@@ -8,14 +8,15 @@
 
 import { open } from 'rethread';
 import { chatHandler, loadUIMessages } from 'rethread/ai-sdk';
-import { sqlite } from 'rethread/sqlite';
 import { z } from 'zod';
 import { HANGS, VERSIONS, called, inShort, modelOf, said } from '../judges/ai-sdk-models.mjs';
 import { serveRequests } from './chat-server.mjs';
+import { openDriver } from './drivers.mjs';
 
-const [file, version, leaseMs] = process.argv.slice(2);
+const [name, at, version, leaseMs] = process.argv.slice(2);
 const [, ai, Model] = VERSIONS.find(([known]) => String(known) === version);
-const store = await open({ store: sqlite(file), leaseMs: Number(leaseMs) });
+const { driver } = await openDriver(name, at);
+const store = await open({ store: driver, leaseMs: Number(leaseMs) });
 
 const places = new Map();
 function place(name) {

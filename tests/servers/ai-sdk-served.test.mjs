@@ -1,4 +1,5 @@
-// r53: `chatHandler` of `rethread/ai-sdk` in two processes over one SQLite file, with `ai` 6 and 7.
+// r53: `chatHandler` of `rethread/ai-sdk` in two processes over one SQLite file, with `ai` 6 and 7; in long runs also over
+// one server of PostgreSQL and of Redis.
 
 import assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
@@ -10,11 +11,13 @@ import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { open } from 'rethread';
 import { toUIMessages } from 'rethread/ai-sdk';
-import { sqlite } from 'rethread/sqlite';
 import { shown, until } from '../judges/ai-sdk-chat.mjs';
 import { VERSIONS } from '../judges/ai-sdk-models.mjs';
 import { pageOf } from '../judges/ai-sdk-page.mjs';
 import { endsWithThisProcess } from './child-processes.mjs';
+import { openDriver } from './drivers.mjs';
+import { startPostgres } from './postgres-server.mjs';
+import { startRedis } from './redis-server.mjs';
 
 const PROGRAM = fileURLToPath(new URL('ai-sdk-served-program.mjs', import.meta.url));
 /** Long enough for a holder on a busy machine to be alive. */
@@ -26,9 +29,23 @@ after(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** A process that serves the chats of a file. `said`: what it has sent. */
-async function serverOf(file, version) {
-  const child = endsWithThisProcess(fork(PROGRAM, [file, String(version), String(LEASE_MS)]));
+const sqliteFile = (name) => () => ({ place: path.join(folder, name), stop: () => {} });
+/** A server whose place is a text. */
+const started = (start) => async () => {
+  const { place, stop } = await start();
+  return { place: typeof place === 'string' ? place : JSON.stringify(place), stop };
+};
+/** The name of a driver, what starts its database, and the version of `ai`. */
+const STORES = [
+  ['node:sqlite', sqliteFile('6.sqlite'), VERSIONS[0]],
+  ['node:sqlite', sqliteFile('7.sqlite'), VERSIONS[1]],
+];
+if (process.env.RETHREAD_LONG)
+  STORES.push(['pg Pool', started(startPostgres), VERSIONS[1]], ['redis', started(startRedis), VERSIONS[1]]);
+
+/** A process that serves the chats of a database. `said`: what it has sent. */
+async function serverOf(database, version) {
+  const child = endsWithThisProcess(fork(PROGRAM, [...database, String(version), String(LEASE_MS)]));
   children.push(child);
   const messages = [];
   child.on('message', (message) => messages.push(message));
@@ -47,11 +64,12 @@ async function serverOf(file, version) {
   };
 }
 
-/** Processes over one file, and pages that each of them serves. */
-async function worldOf([version, ai]) {
-  const file = path.join(folder, `${version}.sqlite`);
-  const servers = await Promise.all([1, 2, 3].map(() => serverOf(file, version)));
-  const store = await open({ store: sqlite(file) });
+/** Processes over one database, and pages that each of them serves. */
+async function worldOf(name, start, [version, ai]) {
+  const { place, stop } = await start();
+  const servers = await Promise.all([1, 2, 3].map(() => serverOf([name, place], version)));
+  const { driver, end } = await openDriver(name, place);
+  const store = await open({ store: driver });
   const pageAt = (server, id, messages = []) =>
     pageOf(ai, { id, messages, transport: new ai.DefaultChatTransport({ api: `${server.origin}/api/chat` }) });
   const load = async (server, id) => pageAt(server, id, await (await fetch(`${server.origin}/messages/${id}`)).json());
@@ -69,7 +87,14 @@ async function worldOf([version, ai]) {
     return session.state.get('rethread/ai-sdk:holder');
   };
   const branches = async (id) => (await store.session(id)).branches();
-  return { servers, pageAt, load, items, markOf, branches, stored: async (id) => shown(toUIMessages(await items(id))) };
+  const stored = async (id) => shown(toUIMessages(await items(id)));
+  const close = async () => {
+    for (const { kill } of servers) kill();
+    store.close();
+    await end();
+    await stop();
+  };
+  return { servers, pageAt, load, items, markOf, branches, stored, close };
 }
 
 /** A page asks, and is shown this. */
@@ -81,13 +106,14 @@ async function asked(page, text, last) {
 const statuses = async (items) => (await items).map(({ status }) => status);
 const ids = ({ messages }) => messages.map(({ id }) => id);
 
-for (const version of VERSIONS) {
+function testServed([name, start, version]) {
   const [number] = version;
-  describe(`ai ${number}`, { timeout: 60_000, concurrency: true }, () => {
+  describe(`${name}, ai ${number}`, { timeout: 60_000, concurrency: true }, () => {
     let world;
     before(async () => {
-      world = await worldOf(version);
+      world = await worldOf(name, start, version);
     });
+    after(() => world?.close());
 
     test(`r53 a reconnect in another process finds the answer under way, and doubles nothing, with ai ${number}`, async () => {
       const { servers, pageAt, load, stored, branches } = world;
@@ -245,3 +271,6 @@ for (const version of VERSIONS) {
     });
   });
 }
+
+// They wait most of the time.
+describe('chats in several processes', { concurrency: 2 }, () => STORES.forEach(testServed));
