@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Agent, RunContext, Runner, RunState, setTracingDisabled, shellTool } from '@openai/agents';
+import { once } from 'rethread/once';
 import { agentsSession } from 'rethread/openai-agents';
 import { call, elsewhere, lookTool, newSession, result, said, ScriptedModel, user } from './agents.mjs';
 
@@ -65,6 +66,16 @@ describe('r53 a tool runs once', () => {
     assert.deepEqual(ran, ['look']);
     for (const request of model.requests.slice(1)) assert.deepEqual(request, [user('q'), call('a'), result('a', seen)]);
     assert.deepEqual((await agents.getItems()).slice(0, 3), [user('q'), call('a'), result('a', seen)]);
+  });
+
+  test('r18 r53 a tool that is wrapped by once, too, does not wait for itself', { timeout: 20_000 }, async () => {
+    const { session, agents } = await newSession();
+    await agents.addItems([user('q'), call('a')]);
+    const ran = [];
+    const send = once(session, { name: 'look', execute: () => ran.push('look') && 'seen' });
+    const execute = (args, _, details) => send(args, details);
+    for (let time = 0; time < 2; time += 1) assert.equal(await invoke(agents, 'a', lookTool([], { execute })), 'seen');
+    assert.deepEqual(ran, ['look']);
   });
 
   test('r53 of two processes one runs the tool, and its result replaces that it was interrupted', async () => {
