@@ -33,8 +33,9 @@ const POST = {
     return { json: lane.options };
   },
   tool,
-  service(lane, { days = 0 }) {
+  service(lane, { days = 0, minutes = 0 }) {
     lane.service.advance(days);
+    lane.threads.advance(days * 24 * 60 + minutes);
     return { json: lane.service };
   },
   hold: (lane, body) =>
@@ -48,6 +49,7 @@ const GET = {
   tools: (lane) => ({ json: lane.tools }),
   waiting: (lane) => ({ json: lane.listWaiting() }),
   service: (lane) => ({ json: lane.service }),
+  threads: (lane) => ({ json: lane.threads }),
   script: (lane) => ({ json: { steps: lane.script, then: lane.then } }),
 };
 

@@ -2,6 +2,7 @@
 // lane each.
 
 import { ServiceState } from './service-state.mjs';
+import { ThreadState } from './thread-state.mjs';
 
 const PUBLIC_WAIT = ({ kind, name, phase, ordinal, callId, invocationId, n, piece }) => ({
   kind,
@@ -21,6 +22,7 @@ export class Lane {
     this.requests = [];
     this.accepted = 0;
     this.service = new ServiceState(name);
+    this.threads = new ThreadState();
     this.script = [];
     this.then = 'brain';
     this.tools = [];
@@ -28,6 +30,12 @@ export class Lane {
     this.holds = [];
     this.waiting = new Set();
     this.closers = new Set();
+  }
+
+  /** What the service at an address keeps; null if it keeps nothing. */
+  stateOf({ dialect, vertex }) {
+    if (dialect === 'openai-responses') return this.service;
+    return dialect === 'anthropic' && !vertex ? this.threads : null;
   }
 
   /** The step for the next accepted request; null when the brain is to think. */

@@ -106,6 +106,21 @@ async function perform({ req, res, lane, record, step, target, transformations, 
     res.socket?.destroy();
     return 'cut';
   }
+  const answer = answerFor({ dialect, model: target.model, step, body, bodyText, seed: `${lane.name}:${record.n}` });
+  answer.transformations = transformations;
+  /** `done`: the items of a stream that went out, if that broke off. */
+  const keep = (isWhole, done = []) =>
+    lane.stateOf(target)?.keep(body, {
+      id: answer.id,
+      items: wire.itemsOf(answer),
+      done,
+      isWhole,
+      step,
+      finish: answer.finish,
+      headers: req.headers,
+    });
+  // Nothing of the answer goes out, and the service has it.
+  if (step.isKept && (step.hang || step.status !== undefined || step.garbage)) keep(false);
   await pause(step.holdMs ?? 0, signal);
   if (signal.aborted) return 'client-closed';
   if (step.hang) {
@@ -126,20 +141,14 @@ async function perform({ req, res, lane, record, step, target, transformations, 
     res.end(text);
     return 'complete';
   }
-  const answer = answerFor({ dialect, model: target.model, step, body, bodyText, seed: `${lane.name}:${record.n}` });
-  answer.transformations = transformations;
-  const kept =
-    dialect === 'openai-responses'
-      ? { id: answer.id, output: wire.itemsOf(answer), isWhole: true, conversation: step.conversation }
-      : null;
   if (step.lost === 'answer') {
-    if (kept) lane.service.keep(body, kept);
+    keep(true);
     res.socket?.destroy();
     return 'cut';
   }
   record.status = 200;
   if (!record.stream || step.json) {
-    if (kept && step.inBandError === undefined) lane.service.keep(body, kept);
+    if (step.inBandError === undefined) keep(true);
     if (step.inBandError !== undefined) {
       record.status = 500;
       record.error = wire.statusBody(500, step.inBandError?.message);
@@ -173,8 +182,7 @@ async function perform({ req, res, lane, record, step, target, transformations, 
     whenDone: (item) => output.push(item),
   });
   // What was whole when the stream broke off.
-  if (kept)
-    lane.service.keep(body, { ...kept, output, isWhole: ended === 'complete' && step.inBandError === undefined });
+  keep(ended === 'complete' && step.inBandError === undefined, output);
   return ended;
 }
 
@@ -205,11 +213,14 @@ export async function answerModel({ req, res, lane, target, path, query, bodyTex
   } catch {
     refused = { status: 400, error: wire.notJson() };
   }
-  refused ??= check(record.body, { ...target, held: lane.service.held, later: lane.service.later });
-  if (!refused && dialect === 'openai-responses') refused = lane.service.refusal(record.body);
+  const state = lane.stateOf(target);
+  // Threads judge a request themselves, together with what they have before it.
+  if (state !== lane.threads)
+    refused ??= check(record.body, { ...target, held: lane.service.held, later: lane.service.later });
+  refused ??= state?.refusal(record.body, req.headers) ?? null;
   const bound =
     !refused && lane.options.binding
-      ? bind({ dialect, body: record.body, model: target.model, headers: req.headers })
+      ? bind({ dialect, body: state?.wholeBody(record.body) ?? record.body, model: target.model, headers: req.headers })
       : {};
   refused ??= bound.refused;
   record.stream = target.stream ?? Boolean(record.body?.stream);
@@ -222,11 +233,11 @@ export async function answerModel({ req, res, lane, target, path, query, bodyTex
   const scripted = lane.nextStep();
   record.step = scripted ? 'script' : 'brain';
   const { body } = record;
-  const unlock = dialect === 'openai-responses' ? lane.service.lock(body) : () => {};
+  const unlock = state?.lock(body);
   try {
     await lane.holdPoint({ kind: 'model', phase: 'model', ordinal: lane.accepted, n: record.n }, signal);
-    const whole = dialect === 'openai-responses' ? lane.service.wholeBody(body) : body;
-    const planned = scripted && !scripted.brain ? scripted : { ...think(viewOf(dialect, whole)), ...scripted };
+    const thought = () => think(viewOf(dialect, state?.wholeBody(body) ?? body));
+    const planned = scripted && !scripted.brain ? scripted : { ...thought(), ...scripted };
     const step = sealed(planned, bound, sign);
     const transformations = bound.listed;
     record.dropped = bound.dropped;
@@ -234,7 +245,7 @@ export async function answerModel({ req, res, lane, target, path, query, bodyTex
       ? 'client-closed'
       : await perform({ req, res, lane, record, step, target, transformations, body, bodyText, query, signal });
   } finally {
-    unlock();
+    unlock?.(scripted);
   }
   if (record.ended === 'complete' && signal.aborted) record.ended = 'client-closed';
 }

@@ -130,8 +130,9 @@ export class ServiceState {
   }
 
   /** Keeps a request and the output of its response, also in the conversation that the response names. A response that
-   *  was cut off is no part of a chain; a conversation keeps its items. */
-  keep(body, { id, output, isWhole, conversation: named }) {
+   *  was cut off is no part of a chain; a conversation keeps its items that were `done`. */
+  keep(body, { id, items: whole, done, isWhole, step: { conversation: named } }) {
+    const output = isWhole ? whole : done;
     const items = [...this.history(body), ...itemsOf(body.input), ...output];
     const conversation = this.conversations.get(named ?? conversationOf(body));
     if (conversation) conversation.items = items;

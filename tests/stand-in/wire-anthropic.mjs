@@ -51,6 +51,9 @@ function blocksOf(answer) {
   return blocks;
 }
 
+/** The blocks of the whole answer. */
+export const itemsOf = (answer) => blocksOf(answer).map(({ complete }) => complete);
+
 /** Frames in order; `piece` marks those that carry content. `terminal: false` leaves the end away. */
 export function* frames(answer, { terminal = true } = {}) {
   const { usage } = answer;
@@ -91,7 +94,7 @@ export function whole(answer) {
     id: answer.id,
     type: 'message',
     role: 'assistant',
-    content: blocksOf(answer).map((b) => b.complete),
+    content: itemsOf(answer),
     stop_reason: answer.finish,
     stop_sequence: null,
     usage: { input_tokens: answer.usage.input, ...CACHE, output_tokens: answer.usage.output, service_tier: 'standard' },
