@@ -140,10 +140,17 @@ export class ThreadState {
     if (body.messages.length === 0 && !kept.isUnfinished) refuse('messages: at least one message is required');
   }
 
-  /** A request with everything that the service has before it, as a model sees it. */
+  /** A request with everything that the service has before it, as a model sees it. An answer without content is no
+   *  message: the service does not judge its own. */
   wholeBody({ thread, ...body }) {
     const kept = this.threads.get(previousOf({ thread }));
-    return kept ? { ...body, ...kept.head, messages: [...kept.messages, ...body.messages] } : body;
+    return kept
+      ? {
+          ...body,
+          ...kept.head,
+          messages: [...kept.messages.filter(({ content }) => content.length), ...body.messages],
+        }
+      : body;
   }
 
   /** Keeps the response in flight until the returned function is called, and for as many requests more as the step
