@@ -34,6 +34,7 @@ export function playSeeds(play, { count, longCount, options = {} }) {
         drive,
         store: new MemoryLogStore(),
         base: `${standIn.url}/lane/${name}`,
+        lane: () => standIn.state.lane(name),
         seed,
         setStep,
         log,
