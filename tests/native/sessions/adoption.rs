@@ -593,3 +593,52 @@ fn r47_r59_what_both_sides_stored_alike_under_two_ids_is_erased_and_annotated_as
     assert_eq!(service.places_of(b"SECRET"), Vec::<String>::new());
     assert_eq!(service.places_of(b"noted"), Vec::<String>::new());
 }
+
+#[test]
+fn r47_r59_the_erasure_of_an_adopted_message_leaves_others_of_its_former_id() {
+    for erased in ["m-2", "m-3", "m"] {
+        let (world, service) = (World::new(false), Service::new(Kind::WriteOnce));
+        let processes = [1, 2, 3].map(|_| service.process(&world));
+        let sessions = processes.each_ref().map(|process| opened(&world, process));
+        append(&world, &sessions[0], &turn(0, "plain"));
+        for session in &sessions[1..] {
+            world.run(session.refresh()).unwrap();
+        }
+        let known = service.appends();
+        let texts = ["of-one", "of-two", "of-history"];
+        for (session, text) in sessions.iter().zip(texts) {
+            service.hide_appends_but(&known);
+            with_ids(&world, session, &[("m", &format!("ask {text}"))]);
+            let call = json!({ "id": "x", "type": "function",
+                "function": { "name": "get", "arguments": json!({ "mark": text }).to_string() } });
+            append(&world, session, &json!([{ "role": "assistant", "content": text, "tool_calls": [call] }]));
+            append(&world, session, &json!([{ "role": "tool", "tool_call_id": "x", "content": text }]));
+            if text == "of-history" {
+                (0..3).for_each(|at| append(&world, session, &turn(20 + at, "plain")));
+            }
+            service.show_all();
+        }
+        let session = &sessions[2];
+        world.run(session.refresh()).unwrap();
+        for text in &texts[..2] {
+            let conflicts = world.run(branches(session)).unwrap();
+            let conflicts = conflicts.into_iter().filter(|branch| branch.kind == BranchKind::Conflict);
+            let of_text = |side: &Branch| {
+                let log = world.run(branch_log(session, &side.id)).unwrap();
+                log.history.messages().iter().any(|message| format!("{message:?}").contains(text))
+            };
+            let side = conflicts.into_iter().find(of_text).unwrap();
+            world.run(switch_to(session, &side.id)).unwrap();
+        }
+        // Others have the text of the answer, which stays.
+        let count = |text: &str| service.places_of(format!("ask {text}").as_bytes()).len();
+        let before = texts.map(count);
+        assert!(before[..2].iter().all(|count| *count > 1), "{before:?}");
+        world.run(delete_messages(session, &[erased.into()])).unwrap();
+        let gone = usize::from(erased == "m-3") + 2 * usize::from(erased == "m");
+        for (at, text) in texts.iter().enumerate() {
+            let wanted = if at == gone { 0 } else { before[at] };
+            assert_eq!(count(text), wanted, "{erased} {text}: {before:?}");
+        }
+    }
+}
