@@ -106,6 +106,11 @@ pub(crate) fn changed_head() -> Error {
 }
 
 impl ServiceState {
+    /// Returns true if the service keeps instructions and tools with a chain.
+    pub fn keeps_head(&self) -> bool {
+        !self.chain.kept_members.is_empty()
+    }
+
     /// Returns the members of a body that refer to messages which the provider stores.
     pub fn members(&self) -> impl Iterator<Item = &'static str> {
         [Some(self.chain.member), self.conversation].into_iter().flatten()

@@ -317,3 +317,41 @@ fn r75_r77_a_thread_is_told_that_a_result_comes_later() {
     let sent: Vec<String> = (0..service.requests.len()).flat_map(|at| service.sent(at)).collect();
     assert_eq!(sent.iter().filter(|words| words.starts_with("result toolu_1: ")).count(), 1, "{sent:?}");
 }
+
+#[test]
+fn r77_system_messages_of_the_history_stay_with_the_thread_while_they_are_the_same() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let system = |text: &str| json!({ "role": "system", "content": text });
+    host.append(
+        &json!([{ "role": "user", "content": "Zero" }, system("Mind."), { "role": "user", "content": "Go" }]),
+        CHAT,
+    )
+    .unwrap();
+    let mut service = ThreadService::new(rounds(1));
+    for (run, input) in [("r1", "One"), ("r2", "Two")] {
+        assert_eq!(restarts(&finish(&mut host, &mut service, threaded(run, automatic()), input)), 0);
+    }
+    assert_eq!(service.chain(), ["create", "msg_1", "msg_2", "msg_3"]);
+    assert!(service.requests[0]["system"].to_string().contains("Mind."));
+    assert_eq!(service.sent(2), ["user: Two"]);
+    // Another one changes what the thread would have to keep, once.
+    host.append(&json!([system("Mind more."), { "role": "user", "content": "On" }]), CHAT).unwrap();
+    assert_eq!(restarts(&finish(&mut host, &mut service, threaded("r3", automatic()), "Three")), 1);
+    assert_eq!(restarts(&finish(&mut host, &mut service, threaded("r4", automatic()), "Four")), 0);
+    assert_eq!(service.chain()[4..], ["create", "msg_5", "msg_6", "msg_7"]);
+    assert!(service.refused.is_empty(), "{:?}", service.refused);
+}
+
+#[test]
+fn r77_system_messages_of_the_input_stay_with_the_thread() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let mut service = ThreadService::new(rounds(1));
+    let body = json!({ "system": "Mind.", "messages": [{ "role": "user", "content": "One" }] });
+    host.start_body(threaded("r1", automatic()), &body).unwrap();
+    let outcome = host.drive(|body| service.answer(body)).unwrap();
+    assert_eq!((outcome.status, restarts(&outcome)), (RunStatus::Finished, 0), "{:?}", outcome.error);
+    assert_eq!(restarts(&finish(&mut host, &mut service, threaded("r2", automatic()), "Two")), 0);
+    assert_eq!(service.chain(), ["create", "msg_1", "msg_2", "msg_3"]);
+}
