@@ -10,9 +10,12 @@ use rethread::error::ErrorCode;
 use rethread::finding::{Finding, Severity};
 use rethread::json::Json;
 use rethread::owner::StateOwner;
+use rethread::replay::Callback;
 use rethread::run::{EffectKind, Handoff, RunOutcome, RunSetup, RunStatus, ToolSettings, ToolTiming};
 use rethread::store::MemoryStore;
 use serde_json::{Value, json};
+use std::cell::Cell;
+use std::rc::Rc;
 
 pub fn threaded(id: &str, owner: StateOwner) -> RunSetup {
     RunSetup { owner, ..setup(id, CLAUDE, false) }
@@ -354,4 +357,34 @@ fn r77_system_messages_of_the_input_stay_with_the_thread() {
     assert_eq!((outcome.status, restarts(&outcome)), (RunStatus::Finished, 0), "{:?}", outcome.error);
     assert_eq!(restarts(&finish(&mut host, &mut service, threaded("r2", automatic()), "Two")), 0);
     assert_eq!(service.chain(), ["create", "msg_1", "msg_2", "msg_3"]);
+}
+
+#[test]
+fn r24_r77_a_filter_adds_no_instructions_and_tools_to_what_continues_a_thread() {
+    for (member, value) in [("system", json!("Be other.")), ("tools", json!([]))] {
+        let store = MemoryStore::default();
+        let mut host = Host::open(&store, "s", "h");
+        let mut service = ThreadService::new(rounds(0));
+        let filtered = |run: &str| {
+            let input_filter = Some(Callback { id: 1, hook: Rc::new(()) });
+            RunSetup { input_filter, ..threaded(run, automatic()) }
+        };
+        let is_everywhere = Rc::new(Cell::new(false));
+        let everywhere = is_everywhere.clone();
+        host.filter = Box::new(move |mut body| {
+            body["max_tokens"] = json!(7);
+            if body["thread"]["type"] == "create" && member == "system" || everywhere.get() {
+                body[member] = value.clone();
+            }
+            Ok(body)
+        });
+        finish(&mut host, &mut service, filtered("r1"), "One");
+        finish(&mut host, &mut service, filtered("r2"), "Two");
+        assert_eq!((service.chain(), &service.requests[1]["max_tokens"]), (vec!["create", "msg_1"], &json!(7)));
+        is_everywhere.set(true);
+        let error = ask(&mut host, &mut service, filtered("r3"), "Three").error.unwrap();
+        assert_eq!((error.code, service.requests.len()), (ErrorCode::InvalidInput, 2), "{}", error.message);
+        let path = error.details.as_ref().unwrap().view().text("path").map(|path| path.into_owned());
+        assert_eq!(path, Some(format!("/{member}")));
+    }
 }
