@@ -4,14 +4,16 @@
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use super::scripted_host::*;
-use super::virtual_host::{Fault, Process, World};
+use super::virtual_host::{Fault, Meanwhile, Process, World};
 use super::{resume, run_ids, start};
 use crate::stateful_service::{Service, rounds, words_of};
 use rethread::error::ErrorCode;
 use rethread::owner::StateOwner;
 use rethread::replay::Callback;
 use rethread::run::{ApprovalDecision, EffectReply, RunOutcome, RunSetup, RunStatus, ToolSettings};
-use rethread::session::{OpenSession, RunDriver, SessionSettings};
+use rethread::session::{
+    CompactionMode, CompactionOutcome, CompactionRequest, OpenSession, RunDriver, SessionSettings, compact,
+};
 use rethread::store::MemoryStore;
 use serde_json::Value;
 use std::cell::{Cell, RefCell};
@@ -254,5 +256,31 @@ fn r22_r60_a_run_that_was_cut_off_for_longer_than_its_lease_gives_way_to_the_one
         assert!(both[0].heard.borrow().asked.is_empty());
         assert_eq!(drive(&both[1], &second, &service).status, RunStatus::Finished);
         assert_eq!(questions(&service), ["user: second"]);
+    }
+}
+
+#[test]
+fn r22_r81_an_answer_of_a_chain_meanwhile_supersedes_a_summary_in_any_dialect() {
+    for dialect in [CHAT, RESPONSES] {
+        let (world, data, service) = (World::new(false), MemoryStore::default(), Rc::new(service()));
+        let process = Rc::new(Process::new(&world, &data, 1));
+        let session = opened(&world, &process, &chain());
+        let run = world.run(start(&session, owned(chain()), "first")).unwrap();
+        assert_eq!(drive(&process, &run, &service).status, RunStatus::Finished);
+        let meanwhile: Meanwhile = {
+            let session = session.clone();
+            Box::new(move || {
+                let (process, session, service) = (process.clone(), session.clone(), service.clone());
+                Box::pin(async move {
+                    let run = start(&session, owned(chain()), "second").await.unwrap();
+                    process.drive(&run, &|body: &Value| service.borrow_mut().answer(body)).await;
+                })
+            })
+        };
+        let summarize = Callback { id: 0, hook: Rc::new(meanwhile) };
+        let provider = Some(provider(dialect, false));
+        let request = CompactionRequest { mode: CompactionMode::Input, is_forced: true, summarize, provider };
+        assert_eq!(world.run(compact(&session, Rc::new(request))), Ok(CompactionOutcome::Superseded));
+        assert!(session.log.borrow().history.compaction().is_none());
     }
 }
