@@ -29,8 +29,9 @@ pub struct Delta<'h> {
     concurrent: BTreeMap<&'h str, u64>,
     /// The ids that the mark of `newest` lists as not sent.
     pending: BTreeSet<&'h str>,
-    /// The number of stored system messages at the beginning that every request repeats.
-    repeated: usize,
+    /// The indexes of the system messages that every request repeats: stored ones, and of the live turn.
+    repeated: BTreeSet<usize>,
+    repeated_live: BTreeSet<usize>,
     /// What is sent instead of the messages that it covers: the service has none of the conversation, or the chain is
     /// restarted with it.
     compaction: Option<&'h ActiveSummary>,
@@ -70,8 +71,9 @@ impl<'h> Delta<'h> {
         let newest = newest.map(|(live_index, (message, mark))| AcknowledgedAnswer { message, mark, live_index });
         let compaction = compaction.filter(|_| newest.is_none());
         let (concurrent, pending) = (BTreeMap::new(), BTreeSet::new());
+        let (repeated, repeated_live, calls_are_closed) = (BTreeSet::new(), BTreeSet::new(), false);
         let mut delta =
-            Self { history, live, newest, concurrent, pending, repeated: 0, compaction, calls_are_closed: false };
+            Self { history, live, newest, concurrent, pending, repeated, repeated_live, compaction, calls_are_closed };
         if let Some(newest) = newest {
             delta.pending.extend(newest.mark.pending.iter().map(String::as_str));
             if owner.is_conversation() {
@@ -91,14 +93,34 @@ impl<'h> Delta<'h> {
     #[must_use]
     pub fn repeating(mut self, is_repeated: &dyn Fn(&Message) -> bool) -> Self {
         let is_leading = |message: &&Message| message.is_system() && is_repeated(message);
-        self.repeated = self.history.messages().iter().take_while(is_leading).count();
+        self.repeated = (0..self.history.messages().iter().take_while(is_leading).count()).collect();
         self
     }
 
-    /// Returns the number of stored messages at the beginning that every request repeats.
+    /// Selects the system messages that `is_outside_list` says are sent beside the list of messages, wherever they are
+    /// in the conversation: the service keeps all of them with the chain, so a request is compared with all of them.
+    /// The second argument is true if only system messages precede the message.
     #[must_use]
-    pub fn repeated_count(&self) -> usize {
-        self.repeated
+    pub fn repeating_kept(mut self, is_outside_list: &dyn Fn(&Message, bool) -> bool) -> Self {
+        let live = self.live.map_or(&[][..], History::messages);
+        let mut is_leading = true;
+        let mut select = |messages: &[Message], selected: &mut BTreeSet<usize>| {
+            for (index, message) in messages.iter().enumerate() {
+                if message.is_system() && is_outside_list(message, is_leading) {
+                    selected.insert(index);
+                }
+                is_leading &= message.is_system();
+            }
+        };
+        select(self.history.messages(), &mut self.repeated);
+        select(live, &mut self.repeated_live);
+        self
+    }
+
+    /// Returns true for a stored message that every request repeats.
+    #[must_use]
+    pub fn is_repeated(&self, index: usize) -> bool {
+        self.repeated.contains(&index)
     }
 
     /// Finds the newest answer of each other run that wrote to the conversation since the newest answer's request was
@@ -178,13 +200,13 @@ impl<'h> Delta<'h> {
         let new_count = |newest| messages.iter().rev().take_while(|message| is_new(newest, message)).count();
         let first = self.newest.map_or(compacted, |newest| messages.len() - new_count(newest));
         let is_system = |index: &usize| messages.get(*index).is_some_and(Message::is_system);
-        let mut indexes: Vec<usize> = (0..compacted).filter(is_system).chain(0..self.repeated).collect();
+        let mut indexes: Vec<usize> = (0..compacted).filter(is_system).chain(self.repeated.iter().copied()).collect();
         indexes.extend(self.pending_indexes(self.history));
         indexes.extend(self.newest.and_then(|newest| self.history.message_index(&newest.message.id)));
         indexes.extend(first..messages.len());
         let select = |index: usize| {
             let message = messages.get(index)?;
-            let is_whole = index < self.repeated || !self.has_stored(message);
+            let is_whole = self.is_repeated(index) || !self.has_stored(message);
             Some((index, if is_whole { Unacknowledged::Message } else { Unacknowledged::Results }))
         };
         ascending(indexes).filter_map(select).collect()
@@ -198,9 +220,11 @@ impl<'h> Delta<'h> {
         let last = self.newest.and_then(|newest| newest.live_index);
         let mut indexes: Vec<usize> = (last.unwrap_or(0)..live.messages().len()).collect();
         indexes.extend(self.pending_indexes(live));
+        indexes.extend(self.repeated_live.iter().copied());
         let select = |index: usize| {
             let message = live.messages().get(index)?;
             let is_acknowledged = match last {
+                _ if self.repeated_live.contains(&index) => false,
                 Some(last) => index <= last && !self.is_pending(message),
                 // A request of another run contained what the history has of this turn.
                 None => self.history.message(&message.id).is_some_and(|stored| self.has_stored(stored)),

@@ -124,6 +124,12 @@ impl FilterableBody {
                 details.text("path", &format!("/{name}"));
             }));
         }
+        let kept = spec.service_state.iter().flat_map(|service| service.members_of_chain(self.body.view()));
+        if let Some(name) = kept.copied().find(|name| output.get(name).is_some()) {
+            let message = "`inputFilter` must not add this member to a request that continues a chain of responses: the service keeps the one of the \
+                           request that began it, and refuses another one";
+            return Err(invalid_item(&format!("/{name}"), message));
+        }
         if let Some(name) = spec.parameters.place(Parameter::Stream).filter(|name| is_changed(name)) {
             let message = "`inputFilter` must leave this member as it is; the option `provider.stream` sets it";
             return Err(invalid_item(&format!("/{name}"), message));

@@ -23,7 +23,7 @@ use crate::history::{History, StoredSummary};
 use crate::json::Json;
 use crate::message::{KeptHead, Message, Part, PrefixMark};
 use crate::owner::{Delta, StateOwner, transfer_findings};
-use crate::provider::{check_owner, extra_content, spec};
+use crate::provider::{ServiceState, check_owner, extra_content, spec};
 use crate::replay::{
     DraftOrigin, HistoryScope, PendingQuestion, QuestionKind, ReducerCache, ReducerQuestion, ReducerReplies,
     ReducerReply, ReplayChoice, ReplayInput, SentRequest, TrimmedResults, choice_of, replay,
@@ -405,7 +405,12 @@ fn unacknowledged<'r>(input: &RenderInput<'r>, request: &RenderRequest<'_>) -> R
     let delta = Delta::new(owner, request.provider.dialect, history, live);
     delta.check_calls_are_open()?;
     let spec = spec(request.provider.dialect);
-    Ok(Some(delta.repeating(&|message| spec.is_outside_list(message, true))))
+    let keeps_head = spec.service_state.as_ref().is_some_and(ServiceState::keeps_head);
+    Ok(Some(if keeps_head {
+        delta.repeating_kept(&|message, is_leading| spec.is_outside_list(message, is_leading))
+    } else {
+        delta.repeating(&|message| spec.is_outside_list(message, true))
+    }))
 }
 
 fn unexpected_head() -> Error {

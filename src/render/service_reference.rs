@@ -54,7 +54,7 @@ impl ServiceReference {
                         value: (service.chain.continued)(id),
                         continues: true,
                         left_out: service.chain.kept_members,
-                        keeps_head: keeps_head(service),
+                        keeps_head: service.keeps_head(),
                         kept_head: delta.and_then(Delta::kept_head),
                     }),
                     None => begin(service),
@@ -71,11 +71,7 @@ fn begin(service: &ServiceState) -> Option<ServiceReference> {
         value,
         continues: false,
         left_out: &[],
-        keeps_head: keeps_head(service),
+        keeps_head: service.keeps_head(),
         kept_head: None,
     })
-}
-
-fn keeps_head(service: &ServiceState) -> bool {
-    !service.chain.kept_members.is_empty()
 }

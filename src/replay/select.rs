@@ -74,7 +74,7 @@ pub(super) fn select<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> Re
 /// pairs an output with the newest call of its id.
 fn place_in_delta(delta: &Delta<'_>, draft: &DraftMessage<'_>) -> u8 {
     match draft.origin {
-        DraftOrigin::Stored(index) if index < delta.repeated_count() => 0,
+        DraftOrigin::Stored(index) if delta.is_repeated(index) => 0,
         DraftOrigin::Live(index) if index < delta.answered_live_count() => 1,
         _ if draft.is_acknowledged => 1,
         _ => 2,

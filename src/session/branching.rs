@@ -104,8 +104,7 @@ pub(super) async fn show_target(session: &OpenSession, target: &str) -> Result<(
 pub fn find_branch(log: &SessionLog, target: &str) -> Result<u64> {
     let directory = log.directory();
     let first = || directory.rows().find(|row| row.first.as_deref() == Some(target)).map(BranchRow::number);
-    let adopted = || directory.rows().find(|row| row.has_adopted(target)).map(BranchRow::number);
-    if let Some(number) = log.branch_of_name(target).or_else(adopted).or_else(first) {
+    if let Some(number) = log.branch_of_name(target).or_else(|| log.adopter_of(target)).or_else(first) {
         return Ok(number);
     }
     // A message that another one replaced: in the branch that was forked.

@@ -85,11 +85,11 @@ async fn compact_now(session: &Rc<OpenSession>, request: &CompactionRequest) -> 
     };
     let Some(coverage) = session.log.borrow().history.coverage(end) else { return Ok(CompactionOutcome::NothingNew) };
     let chain_start = chain_start(session)?;
-    let continued = newest_response(session, &provider)?;
+    let continued = newest_response(session)?;
     let context = &session.context;
     let asked = context.host.summarize(&request.summarize, &body, mode.as_str());
     let text = context.callbacks.answered(asked).await??;
-    let is_continued = newest_response(session, &provider)? != continued;
+    let is_continued = newest_response(session)? != continued;
     if matches!(session.owner()?, StateOwner::Response { .. }) && (is_continued || session.is_run_active()) {
         // The answer meanwhile belongs to the old chain, which the next request would continue.
         return Ok(CompactionOutcome::Superseded);
@@ -209,10 +209,12 @@ fn chain_start(session: &OpenSession) -> Result<Option<String>> {
     })
 }
 
-/// Returns the id of the response that the next request continues.
-fn newest_response(session: &OpenSession, provider: &ProviderRequest) -> Result<Option<String>> {
-    let log = session.log.borrow();
-    Ok(Delta::new(&session.owner()?, provider.dialect, &log.history, None).response_id().map(ToOwned::to_owned))
+/// Returns the id of the response that the next request continues. The summary may be of another dialect.
+fn newest_response(session: &OpenSession) -> Result<Option<String>> {
+    let (owner, log) = (session.owner()?, session.log.borrow());
+    let newest = log.history.messages().iter().rev().find(|message| owner.mark_of(message).is_some());
+    let Some(dialect) = newest.and_then(|answer| answer.dialect) else { return Ok(None) };
+    Ok(Delta::new(&owner, dialect, &log.history, None).response_id().map(ToOwned::to_owned))
 }
 
 /// Reads the service's answer to a [`chain_request`].

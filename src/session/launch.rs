@@ -75,10 +75,11 @@ impl OpenSession {
             context.live.borrow().contains(&name) || context.claimed.borrow().contains(&name)
         };
         let left_behind = log.head.runs.iter().filter(|run| run.is_held_by(&origin) && !is_busy_here(&run.id));
-        Some(ExclusiveRun { id: id.to_owned(), left_behind: left_behind.map(|run| run.id.clone()).collect() })
+        let left_behind = left_behind.map(|run| run.id.clone()).collect();
+        Some(ExclusiveRun { id: id.to_owned(), left_behind, is_late: false })
     }
 
-    fn has_conversation(&self) -> bool {
+    pub(super) fn has_conversation(&self) -> bool {
         self.owner().is_ok_and(|owner| StateOwner::is_conversation(&owner))
     }
 

@@ -9,7 +9,7 @@ use super::run_driver::RunDriver;
 use crate::clock::Ms;
 use crate::error::{ErrorCode, Result};
 use crate::run::RunInput;
-use crate::store::{Change, JournalChange, JournalStep};
+use crate::store::{Change, ExclusiveRun, JournalChange, JournalStep};
 use std::rc::Rc;
 
 /// Returns true if nothing but a lease shows other processes that a run's holder is alive. A memory store has no other
@@ -100,6 +100,29 @@ impl RunDriver {
         }
     }
 
+    /// Returns the condition of a write of the run, if its lease has ended and a service keeps the conversation: this
+    /// process was suspended, or cut off from its store, and another run may have begun meanwhile.
+    pub(super) fn condition_of_late_write(&self) -> Option<ExclusiveRun> {
+        if !self.has_ended_lease() {
+            return None;
+        }
+        let exclusive = self.session.exclusive_run(&self.id)?;
+        Some(ExclusiveRun { is_late: true, ..exclusive })
+    }
+
+    fn has_ended_lease(&self) -> bool {
+        let until = self.session.log.borrow().head.run(&self.id).map_or(0, |entry| entry.lease_until);
+        self.is_leased() && until != 0 && until <= self.session.context.now()
+    }
+
+    /// Renews a lease that has ended, if a service keeps the conversation. The run fails with `conflict` if another run
+    /// has begun meanwhile, before it sends anything.
+    pub(super) async fn renew_ended_lease(self: &Rc<Self>) {
+        if self.is_under_way() && self.has_ended_lease() && self.session.has_conversation() {
+            self.renew_lease().await;
+        }
+    }
+
     /// Ends the lease, so that others may resume the run at once.
     pub async fn end_lease(&self) {
         if self.is_leased() {
@@ -129,6 +152,7 @@ impl RunDriver {
             run,
             at: self.session.context.now(),
             journal: Some(journal),
+            exclusive: if lease_until > 0 { self.condition_of_late_write() } else { None },
             ..Change::default()
         };
         self.session.commit_lease(change).await

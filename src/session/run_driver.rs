@@ -268,6 +268,7 @@ impl RunDriver {
     /// # Errors `unknown_effect`, `wrong_state` or `closed` if the answer is not expected. If the start of a tool
     /// cannot be written, the store's own: the tool must not run. The event `save_failed` reports any other failure.
     pub async fn answer(self: &Rc<Self>, effect: String, reply: EffectReply) -> Result<()> {
+        self.renew_ended_lease().await;
         let strict = matches!(reply, EffectReply::Started);
         match self.handle(RunInput::Answer { effect, reply }).await {
             Err(error) if strict || is_misuse(&error) => Err(error),

@@ -84,6 +84,9 @@ impl RunDriver {
         if let Some(journal) = change.journal.as_mut().filter(|_| self.given_up.get()) {
             journal.lease_until = 0;
         }
+        if change.exclusive.is_none() {
+            change.exclusive = self.condition_of_late_write();
+        }
         let revision = self.session.commit(change).await?;
         self.keep_lease();
         // The pending runs changed, in this tab and in others.

@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::history::Origin;
 use crate::json::Json;
 use crate::message::Dialect;
-use crate::store::{BranchRow, branch_name};
+use crate::store::branch_name;
 use std::rc::Rc;
 
 impl OpenSession {
@@ -73,7 +73,7 @@ impl OpenSession {
         let known = |branch: &&str| self.shows(branch) || self.log.borrow().branch_of_name(branch).is_some();
         let Some(branch) = branch.filter(|branch| !known(branch)) else { return Ok((None, (origin, expected))) };
         self.refresh().await?;
-        let adopted = self.log.borrow().directory().rows().find(|row| row.has_adopted(branch)).map(BranchRow::number);
+        let adopted = self.log.borrow().adopter_of(branch);
         if let Some(number) = adopted {
             return Ok((Some(branch_name(number)), (origin, expected)));
         }

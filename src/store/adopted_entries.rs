@@ -5,6 +5,7 @@ use crate::clock::Ms;
 use crate::finding::FindingCode;
 use crate::history::{History, HistoryEntry, LogRecord, ResultEntry, SetAsideItem, free_id};
 use crate::message::PartBody;
+use crate::tool::{InvocationStatus, ToolInvocation, ToolResult};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is taken of a side.
@@ -15,6 +16,8 @@ pub(super) struct AdoptedEntries<'a> {
     pub(super) common: usize,
     /// The history of the forked branch.
     pub(super) base: &'a History,
+    /// What the side and the session's history had when they parted.
+    pub(super) shared: &'a History,
     /// The ids of common messages and calls that have another one in the forked branch, by those on the side.
     pub(super) renamed: BTreeMap<String, String>,
     /// The time of the adoption.
@@ -54,10 +57,8 @@ impl AdoptedEntries<'_> {
                     HistoryEntry::Result(result) if content.results.contains_key(&result.invocation) => {
                         content.add_result(result);
                     }
-                    HistoryEntry::Result(result) if !is_shared => {
-                        content.entries.extend(self.result_of_known_call(result));
-                    }
-                    HistoryEntry::SetAside(item) if !is_shared => content.entries.push(HistoryEntry::SetAside(item)),
+                    HistoryEntry::Result(result) if !is_shared => self.add_result_of_known_call(result, &mut content),
+                    HistoryEntry::SetAside(item) if !is_shared => self.add_set_aside(item, &mut content),
                     _ => {}
                 }
             }
@@ -65,17 +66,61 @@ impl AdoptedEntries<'_> {
         content
     }
 
-    /// Returns what is taken of a result whose call is not new: nothing if the forked branch has it already, the result
-    /// set aside if its call never came.
-    fn result_of_known_call(&self, result: ResultEntry) -> Option<HistoryEntry> {
+    /// Adds a result whose call is not new, unless the forked branch has it already. It is set aside if its call never
+    /// came.
+    fn add_result_of_known_call(&self, mut result: ResultEntry, content: &mut SideContent) {
         let id = self.renamed.get(&result.invocation).unwrap_or(&result.invocation);
-        if self.base.invocation(id).is_some() {
-            return Some(HistoryEntry::Result(result));
+        let Some(call) = self.base.invocation(id) else {
+            // The call was erased in the forked branch, or only the journal of a run of the side has it.
+            let is_waiting = self.whole.early_result(&result.invocation).is_some();
+            if let Some(known) = result.result.filter(|_| is_waiting) {
+                let item = SetAsideItem::result(FindingCode::OrphanResult, known, self.at);
+                self.add_set_aside(SetAsideItem { invocation: Some(result.invocation), ..item }, content);
+            }
+            return;
+        };
+        let before = self.shared.invocation(&result.invocation).and_then(|call| call.result.as_ref());
+        if result.is_replacement && before != call.result.as_ref() {
+            // The branch has another result than the one that it replaces: of two results the first one counts.
+            result.is_replacement = false;
         }
-        // The call was erased in the forked branch, or only the journal of a run of the side has it.
-        let is_waiting = self.whole.early_result(&result.invocation).is_some();
-        let item = SetAsideItem::result(FindingCode::OrphanResult, result.result.filter(|_| is_waiting)?, self.at);
-        Some(HistoryEntry::SetAside(SetAsideItem { invocation: Some(result.invocation), ..item }))
+        if !self.has_outcome(call, &result) {
+            content.results.insert(result.invocation.clone(), content.entries.len());
+            content.entries.push(HistoryEntry::Result(result));
+        }
+    }
+
+    /// Returns true if the forked branch has what an entry says of a call: that it goes on without a result, that
+    /// nobody waits for one, or this result, as that of the call or set aside.
+    fn has_outcome(&self, call: &ToolInvocation, entry: &ResultEntry) -> bool {
+        if entry.is_deferral {
+            return call.is_deferred || !call.takes_result();
+        }
+        let is_answered = call.result.is_some() && call.status != InvocationStatus::Interrupted;
+        let Some(result) = &entry.result else {
+            return is_answered || call.status == entry.status;
+        };
+        let is_stored = |known: &ToolResult| known.content == result.content && known.is_error == result.is_error;
+        if call.result.as_ref().is_some_and(is_stored) {
+            return true;
+        }
+        let item = SetAsideItem::result(FindingCode::DuplicateResult, result.clone(), self.at);
+        is_answered
+            && !entry.is_replacement
+            && self.has_set_aside(&SetAsideItem { invocation: Some(call.id.clone()), ..item })
+    }
+
+    /// Adds an item that was set aside, unless the forked branch has it already.
+    fn add_set_aside(&self, item: SetAsideItem, content: &mut SideContent) {
+        let invocation = item.invocation.as_ref().map(|id| self.renamed.get(id).unwrap_or(id).clone());
+        if !self.has_set_aside(&SetAsideItem { invocation, ..item.clone() }) {
+            content.entries.push(HistoryEntry::SetAside(item));
+        }
+    }
+
+    /// Returns true if the forked branch has set the item aside, whenever that was.
+    fn has_set_aside(&self, item: &SetAsideItem) -> bool {
+        self.base.set_aside().iter().any(|known| SetAsideItem { at: known.at, ..item.clone() } == *known)
     }
 }
 
@@ -104,7 +149,8 @@ impl SideContent {
         }
     }
 
-    /// Gives messages and calls whose ids are in use free ones. Returns which.
+    /// Gives messages and calls whose ids are in use free ones. Returns all that have another id in the branch than on
+    /// the side, the common ones as well.
     pub(super) fn rename(&mut self, in_use: &BTreeSet<String>) -> Vec<RenamedId> {
         let own_id = |entry: &HistoryEntry| match entry {
             HistoryEntry::Message(message) => Some(message.id.clone()),
@@ -115,17 +161,16 @@ impl SideContent {
         let own: Vec<String> = self.entries.iter().filter_map(own_id).collect();
         let (used, free): (Vec<_>, Vec<_>) = own.into_iter().partition(|id| in_use.contains(id));
         taken.extend(free);
-        let mut renamed = Vec::new();
         for original in used {
             let id = free_id(original.clone(), taken.len(), &|id| taken.contains(id));
             taken.insert(id.clone());
-            self.renamed.insert(original.clone(), id.clone());
-            renamed.push(RenamedId { original, id });
+            self.renamed.insert(original, id);
         }
         if !self.renamed.is_empty() {
             self.replace_ids();
         }
-        renamed
+        let renamed = self.renamed.iter();
+        renamed.map(|(original, id)| RenamedId { original: original.clone(), id: id.clone() }).collect()
     }
 
     fn replace_ids(&mut self) {
@@ -154,5 +199,110 @@ impl SideContent {
                 HistoryEntry::SetAside(item) => item.invocation.iter_mut().for_each(rename),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::Seed;
+    use crate::json::JsonStr;
+    use crate::message::{Message, Role};
+    use crate::session_head::HeadMark;
+    use crate::tool::Arguments;
+
+    fn result(content: &str, is_replacement: bool) -> HistoryEntry {
+        let result = Some(ToolResult { is_error: false, ..ToolResult::failure(content) });
+        let status = InvocationStatus::Ok;
+        HistoryEntry::Result(ResultEntry {
+            invocation: "c".into(),
+            status,
+            result,
+            is_replacement,
+            ..ResultEntry::default()
+        })
+    }
+
+    fn open_call() -> ToolInvocation {
+        ToolInvocation {
+            id: "c".into(),
+            number: 0,
+            record: 0,
+            message_id: "m".into(),
+            turn: 0,
+            call_id: "c".into(),
+            replay_id: None,
+            name: "get".into(),
+            arguments: Arguments::Text(JsonStr::new("{}")),
+            round: 0,
+            place: 0,
+            status: InvocationStatus::Pending,
+            started_at: None,
+            finished_at: None,
+            stored_at: 0,
+            redacted: false,
+            channel: None,
+            freshness: None,
+            append_freshness: None,
+            result: None,
+            template: None,
+            stored_during_run: false,
+            is_deferred: false,
+            has_persist: false,
+            is_async: false,
+            has_redacted_result: false,
+        }
+    }
+
+    /// A history with an answer that has the call "c", and then these entries.
+    fn asking(later: &[HistoryEntry]) -> History {
+        let answer = Message { id: "m".into(), ..Message::from_text(Role::Assistant, "I look") };
+        let call = open_call();
+        let mut history = History::new(Seed::default());
+        let entries = [HistoryEntry::Message(answer), HistoryEntry::Invocation(call)];
+        entries.into_iter().chain(later.iter().cloned()).for_each(|entry| history.apply(entry));
+        history
+    }
+
+    /// What a branch with `base` takes of what a side adds to `shared`.
+    fn taken(base: &[HistoryEntry], shared: &[HistoryEntry], side: &[HistoryEntry]) -> Vec<HistoryEntry> {
+        let whole = asking(&[shared, side].concat());
+        let (base, shared) = (asking(base), asking(shared));
+        let adopted =
+            AdoptedEntries { whole: &whole, common: 1, base: &base, shared: &shared, renamed: BTreeMap::new(), at: 7 };
+        let record = LogRecord {
+            operation: "on the side".into(),
+            run: None,
+            at: 0,
+            mark: HeadMark::default(),
+            entries: side.to_vec(),
+            run_continues: false,
+            summaries: Vec::new(),
+            annotations: Vec::new(),
+            added_to: 0,
+        };
+        adopted.of_records(vec![(record, false)]).entries
+    }
+
+    #[test]
+    fn r47_a_result_of_a_shared_call_is_taken_as_it_was_replaced_and_once() {
+        let (first, second) = (result("one", false), result("two", true));
+        let both = [first.clone(), second.clone()];
+        assert_eq!(taken(&[], &[], &both), [result("two", false)]);
+        // The first one was shared.
+        assert_eq!(taken(&both[..1], &both[..1], &both[1..]), [second.clone()]);
+        // The branch has what the side has.
+        assert_eq!(taken(&[result("two", false)], &[], &both), []);
+        assert_eq!(taken(&both, &both[..1], &both[1..]), []);
+        // The branch has another one, beside which that of the side will be set aside, once.
+        let other = result("other", false);
+        assert_eq!(taken(std::slice::from_ref(&other), &[], &both), [result("two", false)]);
+        assert_eq!(taken(&[first.clone(), result("other", true)], &both[..1], &both[1..]), [result("two", false)]);
+        let HistoryEntry::Result(ResultEntry { result: Some(two), .. }) = second else { return };
+        let item = SetAsideItem::result(FindingCode::DuplicateResult, two, 3);
+        let item = HistoryEntry::SetAside(SetAsideItem { invocation: Some("c".into()), ..item });
+        assert_eq!(taken(&[other.clone(), item.clone()], &[], &both), []);
+        assert_eq!(taken(std::slice::from_ref(&item), &[], std::slice::from_ref(&item)), []);
+        assert_eq!(taken(&[], &[], std::slice::from_ref(&item)), [item]);
     }
 }

@@ -17,14 +17,18 @@ use super::log::{Change, SessionLog};
 use super::record::{RecordKind, open_record};
 use super::segment::split_segment;
 use super::{StoredBranch, Table};
-use crate::branch_path::ADDITIONS;
+use crate::branch_path::{ADDITIONS, BranchPath, DIRECTORY};
 use crate::error::{Error, ErrorCode, Result};
 use crate::history::{Annotation, History, HistoryEntry, LogRecord};
+use crate::json::Json;
 use crate::message::{Message, PartBody};
 use crate::session_head::SessionHead;
 use crate::tool::ToolInvocation;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// What the names of the appends begin with that adopt sides.
+const ADOPTION: &str = "adopt ";
 
 /// What the side has in common with a branch of the history.
 struct CommonMessages {
@@ -49,10 +53,6 @@ pub async fn adopt_conflict_side(
     mut change: Change,
 ) -> Result<SessionLog> {
     let (id, seed) = (cell.borrow().head.id.clone(), cell.borrow().seed);
-    let adopted = cell.borrow().directory().rows().find(|row| row.has_adopted(&side.id)).map(BranchRow::number);
-    if let Some(number) = adopted {
-        return read_branch(store, cell, number).await;
-    }
     cell.borrow().writable()?;
     let read = ConflictSide::read(store, &id, side, (seed, change.at)).await?;
     let is_of_another = |fork_head: &SessionHead| fork_head.born != cell.borrow().head.born;
@@ -63,24 +63,29 @@ pub async fn adopt_conflict_side(
     let shared = read.shared_history(store)?;
     let common = find_common(store, cell, (&read, &shared)).await?;
     let records = read.records(side)?;
+    let stored = StoredContent::read(store, &id, &common.branch.borrow().head.branch).await?;
+    change.annotations = common.annotations((&read.log.history, &shared), &records, &stored);
     let mut content = {
-        let (whole, base) = (&read.log.history, &common.branch.borrow().history);
+        let (whole, base, shared) = (&read.log.history, &common.branch.borrow().history, &shared);
         let renamed = common.renamed.clone();
-        AdoptedEntries { whole, common: common.count, base, renamed, at: change.at }.of_records(records)
+        AdoptedEntries { whole, common: common.count, base, shared, renamed, at: change.at }.of_records(records)
     };
-    change.annotations = common.annotations(&read.log.history, &shared);
     if content.entries.is_empty() && change.annotations.is_empty() {
-        return Ok(common.branch.into_inner());
+        // One that is adopted at once in this process may have made a branch of a side that has only notes.
+        let adopter = common.branch.borrow().adopter_of(&side.id);
+        return match adopter {
+            Some(number) => read_branch(store, &common.branch, number).await,
+            None => Ok(common.branch.into_inner()),
+        };
     }
-    let ids = ids_in_use(store, &id).await?;
-    let renamed = content.rename(&ids);
+    let renamed = content.rename(&stored.ids);
     let last = common.count.checked_sub(1).and_then(|at| read.log.history.messages().get(at));
     let until_seq = last.map_or(0, |message| message.seq + 1);
     let forked = RefCell::new(open_fork(store, &common.branch, until_seq).await?);
     if let Some(place) = &mut forked.borrow_mut().fork {
         place.adopted = Some(AdoptedSide { side: side.id.clone(), renamed });
     }
-    change.operation = format!("adopt {}", side.id);
+    change.operation = format!("{ADOPTION}{}", side.id);
     // A branch that has only notes of what it shares is born without an entry of its own.
     change.is_fork |= content.entries.is_empty();
     change.entries = content.entries;
@@ -141,7 +146,7 @@ fn common_messages((side, shared): (&History, &History), branch: &History) -> (u
             if message.id == other.id && shared.message(&message.id).is_some() {
                 return true;
             }
-            let is_same = is_same_message(message, other)
+            let is_same = is_same_message((message, &renamed), other)
                 && side.calls_of(message).count() == branch.calls_of(other).count()
                 && side.calls_of(message).zip(branch.calls_of(other)).all(|(call, other)| is_same_call(call, other));
             if is_same {
@@ -156,7 +161,8 @@ fn common_messages((side, shared): (&History, &History), branch: &History) -> (u
     (count, renamed)
 }
 
-fn is_same_message(one: &Message, other: &Message) -> bool {
+/// Returns true if a message of a side, whose other messages have other ids in the branch, is this one of the branch.
+fn is_same_message((one, renamed): (&Message, &BTreeMap<String, String>), other: &Message) -> bool {
     let content = |message: &Message| {
         let mut content = message.clone();
         (content.id, content.seq, content.metadata, content.late_results) = Default::default();
@@ -167,7 +173,13 @@ fn is_same_message(one: &Message, other: &Message) -> bool {
         }
         content
     };
-    one.seq == other.seq && one.created_at == other.created_at && content(one) == content(other)
+    let mut on_side = content(one);
+    if let Some(parent) = on_side.parent_id.as_mut()
+        && let Some(id) = renamed.get(parent.as_str())
+    {
+        parent.clone_from(id);
+    }
+    one.seq == other.seq && one.created_at == other.created_at && on_side == content(other)
 }
 
 /// Returns true if the calls are one, whose result only the side may have.
@@ -180,37 +192,92 @@ fn is_same_call(on_side: &ToolInvocation, in_branch: &ToolInvocation) -> bool {
 }
 
 impl CommonMessages {
-    /// Returns the annotations that the side alone has of messages from before the sides parted.
-    fn annotations(&self, side: &History, shared: &History) -> Vec<Annotation> {
+    /// Returns the annotations of common messages that the side has changed since the sides parted, or since it was
+    /// adopted, unless the branch has changed them, too.
+    fn annotations(
+        &self,
+        (side, shared): (&History, &History),
+        records: &[(LogRecord, bool)],
+        stored: &StoredContent,
+    ) -> Vec<Annotation> {
         let branch = self.branch.borrow();
         let mut annotations = Vec::new();
         for message in side.messages().iter().take(self.count) {
+            let id = self.renamed.get(&message.id).unwrap_or(&message.id);
+            let Some(known) = branch.history.message(id).map(|message| &message.metadata) else { continue };
+            let of_side = records.iter().flat_map(|(record, _)| &record.annotations);
+            let of_side: Vec<_> =
+                of_side.filter(|note| note.message == message.id).map(|note| &note.metadata).collect();
+            let adopted = stored.adopted.get(id).into_iter().flatten().rfind(|note| of_side.contains(note));
             let before = shared.message(&message.id).map(|message| &message.metadata);
-            let known = branch.history.message(&message.id).map(|message| &message.metadata);
-            if before.is_some() && before == known && before != Some(&message.metadata) {
-                annotations.push(Annotation { message: message.id.clone(), metadata: message.metadata.clone() });
+            let before = adopted.or(before).or_else(|| stored.first_notes.get(id));
+            if before == Some(known) && known != &message.metadata {
+                annotations.push(Annotation { message: id.clone(), metadata: message.metadata.clone() });
             }
         }
         annotations
     }
 }
 
-/// Returns the ids of all messages and calls of a session, in any branch.
-async fn ids_in_use(store: &dyn LogStore, session: &str) -> Result<BTreeSet<String>> {
-    let mut records = Vec::new();
-    read_table(store, session, Table::Log, &mut records).await?;
-    let mut ids = BTreeSet::new();
-    for record in records.iter().filter(|record| record.key < ADDITIONS) {
-        // No branch shows a record that cannot be read, so its ids are free.
-        for (_, value) in split_segment(record).map(|split| split.records).unwrap_or_default() {
-            let entries =
-                open_record::<LogRecord>(RecordKind::Log, &value).map_or_else(|_| Vec::new(), |log| log.entries);
-            ids.extend(entries.into_iter().filter_map(|entry| match entry {
-                HistoryEntry::Message(message) => Some(message.id),
-                HistoryEntry::Invocation(call) => Some(call.id),
-                HistoryEntry::Result(_) | HistoryEntry::SetAside(_) => None,
-            }));
+/// What the log of a session has.
+#[derive(Default)]
+struct StoredContent {
+    /// The ids of all messages and calls, in any branch.
+    ids: BTreeSet<String>,
+    /// The metadata that the messages of one branch were stored with.
+    first_notes: BTreeMap<String, Option<Json>>,
+    /// The metadata that adoptions have given to messages, the oldest first.
+    adopted: BTreeMap<String, Vec<Option<Json>>>,
+}
+
+impl StoredContent {
+    async fn read(store: &dyn LogStore, session: &str, branch: &BranchPath) -> Result<Self> {
+        let mut records = Vec::new();
+        read_table(store, session, Table::Log, &mut records).await?;
+        let mut content = Self::default();
+        for record in records.iter().filter(|record| record.key < DIRECTORY) {
+            // No branch shows a record that cannot be read, so its ids are free.
+            for (key, value) in split_segment(record).map(|split| split.records).unwrap_or_default() {
+                let is_of_branch = branch.range_end(key).is_some();
+                if let Ok(log) = open_record::<LogRecord>(RecordKind::Log, &value) {
+                    content.add(log, is_of_branch);
+                }
+            }
+        }
+        Ok(content)
+    }
+
+    fn add(&mut self, log: LogRecord, is_of_branch: bool) {
+        if log.operation.starts_with(ADOPTION) {
+            for Annotation { message, metadata } in log.annotations {
+                self.adopted.entry(message).or_default().push(metadata);
+            }
+        }
+        for entry in log.entries {
+            match entry {
+                HistoryEntry::Message(message) => {
+                    self.ids.insert(message.id.clone());
+                    if is_of_branch {
+                        self.first_notes.insert(message.id, message.metadata);
+                    }
+                }
+                HistoryEntry::Invocation(call) => _ = self.ids.insert(call.id),
+                HistoryEntry::Result(_) | HistoryEntry::SetAside(_) => {}
+            }
         }
     }
-    Ok(ids)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Role;
+
+    #[test]
+    fn r47_a_message_that_follows_a_renamed_one_is_the_same() {
+        let following = |id: &str| Message { parent_id: Some(id.into()), ..Message::from_text(Role::User, "And?") };
+        let renamed = BTreeMap::from([("m".to_owned(), "m-2".to_owned())]);
+        assert!(is_same_message((&following("m"), &renamed), &following("m-2")));
+        assert!(!is_same_message((&following("m"), &renamed), &following("m")));
+    }
 }

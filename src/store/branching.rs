@@ -65,6 +65,12 @@ impl SessionLog {
         (number <= self.highest_branch()).then_some(number)
     }
 
+    /// Returns the number of the branch that has adopted the side of a conflict with this name.
+    #[must_use]
+    pub fn adopter_of(&self, side: &str) -> Option<u64> {
+        self.directory.rows().find(|row| row.has_adopted(side)).map(BranchRow::number)
+    }
+
     /// Replaces what is known of the branches.
     pub(super) fn set_directory(&mut self, directory: BranchDirectory) {
         self.directory = directory;

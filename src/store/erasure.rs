@@ -11,6 +11,7 @@ mod copies;
 mod items;
 mod plan;
 mod scan;
+mod side_items;
 
 use super::append::commit;
 use super::journal::check_lease;
@@ -25,6 +26,7 @@ use copies::CopyEraser;
 use items::ErasedItems;
 use plan::{ErasurePlan, plan_erasure};
 use scan::SessionScan;
+use side_items::items_of_sides;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -292,9 +294,10 @@ impl Eraser<'_> {
         self.done.extend(items.messages.iter().chain(&items.invocations).cloned());
         let (head, ..) = self.stored_head()?;
         let scan = SessionScan::read(self.store, &head.id).await?;
-        let (renamed, mut seqs) = (scan.renamed(), scan.seqs());
+        let (adopted, mut seqs) = (scan.adopted(), scan.seqs());
         seqs.extend(scan.conflict_messages);
-        let eraser = CopyEraser::new(items, &renamed, seqs, &head);
+        let items_of_sides = items_of_sides(self.store, &head.id, (&items, &adopted)).await?;
+        let eraser = CopyEraser::new((items, items_of_sides), seqs, &head);
         let erased = eraser.run(self.store, &head.id).await?;
         self.store.erase_overwritten(&head.id).await?;
         if erased.count > 0 {

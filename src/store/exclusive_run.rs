@@ -11,6 +11,8 @@ pub struct ExclusiveRun {
     pub id: String,
     /// The ids of runs whose leases this process left behind: nobody holds them.
     pub left_behind: Vec<String>,
+    /// True if the run was under way, and its lease has ended: another run may have begun since, and the run has lost.
+    pub is_late: bool,
 }
 
 impl ExclusiveRun {
@@ -18,13 +20,21 @@ impl ExclusiveRun {
     /// that begin at once one succeeds.
     ///
     /// # Errors
-    /// `busy`, with the end of the lease as `leaseUntil`.
+    /// `busy`, with the end of the lease as `leaseUntil`; `conflict` for a run that is late.
     pub(super) fn check(&self, head: &SessionHead, now: Ms) -> Result<()> {
         let is_other = |id: &String| *id != self.id && !self.left_behind.contains(id);
         match head.runs.iter().find(|run| is_other(&run.id) && run.lease_until > now) {
+            Some(_) if self.is_late => Err(Self::lost()),
             Some(run) => Err(Self::busy().with(|details| _ = details.number("leaseUntil", run.lease_until))),
             None => Ok(()),
         }
+    }
+
+    /// Returns the error of a run that another one has replaced.
+    fn lost() -> Error {
+        let sentence = "this run was suspended for longer than its lease, and another run of this session has begun in another tab or process \
+                        meanwhile; the service keeps one conversation for both, so resume this run or discard it when that one is over";
+        Error::new(ErrorCode::Conflict, sentence)
     }
 
     /// Returns the error of a run that another one excludes.

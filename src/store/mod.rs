@@ -357,8 +357,10 @@ pub struct StoredBranch {
 /// An append as a store keeps it that writes each value once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RetainedAppend {
-    /// Names the append in its session.
+    /// Names the append in its session. A side of a fork has the name of its last append.
     pub id: String,
+    /// The name of the append that it follows.
+    pub parent: Option<String>,
     /// True if it is not part of the session's history, but of another side of a fork.
     pub is_of_conflict: bool,
     /// True if its value cannot be read: it has no content.

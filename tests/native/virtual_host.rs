@@ -250,6 +250,9 @@ impl LogStore for SlowStore {
 /// Makes a title of an exchange.
 pub type TitleFunction = Box<dyn Fn(Value) -> LocalFuture<'static, Result<Option<String>, Error>>>;
 
+/// What happens while a summary is made.
+pub type Meanwhile = Box<dyn Fn() -> LocalFuture<'static, ()>>;
+
 /// A process with an open store.
 pub struct Process {
     pub world: Rc<World>,
@@ -423,8 +426,18 @@ impl Application for VirtualHost {
         PersistReply::Nothing
     }
 
-    fn summarize<'q>(&'q self, _: &'q Callback, _: &'q [u8], _: &'q str) -> LocalFuture<'q, Result<String, Error>> {
-        Box::pin(async { Ok("What was said before.".into()) })
+    fn summarize<'q>(
+        &'q self,
+        callback: &'q Callback,
+        _: &'q [u8],
+        _: &'q str,
+    ) -> LocalFuture<'q, Result<String, Error>> {
+        Box::pin(async {
+            if let Some(meanwhile) = callback.hook.downcast_ref::<Meanwhile>() {
+                meanwhile().await;
+            }
+            Ok("What was said before.".into())
+        })
     }
 
     fn title<'q>(&'q self, callback: &'q Callback, exchange: Json) -> LocalFuture<'q, Result<Option<String>, Error>> {

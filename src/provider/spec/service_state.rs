@@ -106,6 +106,17 @@ pub(crate) fn changed_head() -> Error {
 }
 
 impl ServiceState {
+    /// Returns true if the service keeps instructions and tools with a chain.
+    pub fn keeps_head(&self) -> bool {
+        !self.chain.kept_members.is_empty()
+    }
+
+    /// Returns the members that a body must not have: those that the service keeps, if it continues a chain.
+    pub fn members_of_chain(&self, body: JsonRef<'_>) -> &'static [&'static str] {
+        let continues = body.get(self.chain.member).is_some_and(|value| self.chain.begun != Some(value.as_raw()));
+        if continues { self.chain.kept_members } else { &[] }
+    }
+
     /// Returns the members of a body that refer to messages which the provider stores.
     pub fn members(&self) -> impl Iterator<Item = &'static str> {
         [Some(self.chain.member), self.conversation].into_iter().flatten()

@@ -2,10 +2,11 @@
 
 use super::items::{ErasedItems, MessageSeqs};
 use super::scan::is_history;
+use super::side_items::ItemsOfSides;
 use crate::branch_path::DIRECTORY;
 use crate::error::Result;
 use crate::session_head::{Overview, Preview, SessionHead};
-use crate::store::branch_directory::{BranchRow, RenamedId};
+use crate::store::branch_directory::BranchRow;
 use crate::store::journal::place_of;
 use crate::store::record::{RecordKind, open_record, open_whole_record, seal_record};
 use crate::store::{LogStore, Record, RetainedAppend, Table};
@@ -27,8 +28,8 @@ pub(super) struct ErasedCopies {
 /// What is erased from copies.
 pub(super) struct CopyEraser {
     items: ErasedItems,
-    /// The same on other sides of conflicts, where what a branch has adopted may have other ids.
-    items_of_conflicts: ErasedItems,
+    /// What is erased from appends of other sides of conflicts, where what a branch has adopted has other ids.
+    items_of_sides: ItemsOfSides,
     seqs: MessageSeqs,
     /// The numbers of the runs that are not over.
     runs: BTreeSet<u64>,
@@ -40,11 +41,14 @@ pub(super) struct CopyEraser {
 }
 
 impl CopyEraser {
-    pub(super) fn new(items: ErasedItems, renamed: &[RenamedId], seqs: MessageSeqs, head: &SessionHead) -> Self {
-        let items_of_conflicts = items.with_originals(renamed);
+    pub(super) fn new(
+        (items, items_of_sides): (ErasedItems, ItemsOfSides),
+        seqs: MessageSeqs,
+        head: &SessionHead,
+    ) -> Self {
         let runs = head.runs.iter().map(|run| run.number).collect();
         let (next_run, erasures) = (head.next_run, head.erasures);
-        Self { items, items_of_conflicts, seqs, runs, next_run, erasures, erased: ErasedCopies::default() }
+        Self { items, items_of_sides, seqs, runs, next_run, erasures, erased: ErasedCopies::default() }
     }
 
     /// Rewrites the copies of a session.
@@ -71,9 +75,9 @@ impl CopyEraser {
         }
     }
 
-    /// Returns what is erased from an append.
-    fn items_of(&self, is_of_conflict: bool) -> &ErasedItems {
-        if is_of_conflict { &self.items_of_conflicts } else { &self.items }
+    /// Returns what is erased from an append: of the session's history, or the one of this name of another side.
+    fn items_of(&self, side: Option<&str>) -> &ErasedItems {
+        side.and_then(|append| self.items_of_sides.get(append)).unwrap_or(&self.items)
     }
 
     /// Returns an append without what is erased; none if it has nothing of it.
@@ -82,48 +86,50 @@ impl CopyEraser {
             append.head.len() + append.records.iter().map(|record| record.value.len()).sum::<usize>()
         };
         let before = size(&append);
-        let head = self.rewrite_head(&append.head, append.is_of_conflict);
+        let side = append.is_of_conflict.then_some(append.id.as_str());
+        let head = self.rewrite_head(&append.head, side);
         let (mut is_changed, mut records) = (head.is_some(), Vec::new());
-        for record in append.records {
-            let kept = self.rewrite_record(record.clone(), append.is_of_conflict);
-            is_changed |= kept.as_ref() != Some(&record);
+        for record in &append.records {
+            let kept = self.rewrite_record(record.clone(), side);
+            is_changed |= kept.as_ref() != Some(record);
             records.extend(kept);
         }
         if !is_changed {
             return None;
         }
-        let append = RetainedAppend { head: head.unwrap_or(append.head), records, ..append };
+        let head = head.unwrap_or_else(|| append.head.clone());
+        let append = RetainedAppend { head, records, ..append };
         self.erased.count += 1;
         self.erased.bytes += before.saturating_sub(size(&append)) as u64;
         Some(append)
     }
 
     /// Returns a record without what is erased; none if nothing of it stays.
-    fn rewrite_record(&mut self, record: Record, is_of_conflict: bool) -> Option<Record> {
+    fn rewrite_record(&mut self, record: Record, side: Option<&str>) -> Option<Record> {
         match record.table {
-            Table::Log if is_history(&record) => match self.items_of(is_of_conflict).rewrite(&record, &self.seqs) {
+            Table::Log if is_history(&record) => match self.items_of(side).rewrite(&record, &self.seqs) {
                 Ok(rewritten) => Some(rewritten.unwrap_or(record)),
                 Err(_) => {
                     self.erased.unreadable += 1;
                     Some(record)
                 }
             },
-            Table::Log => Some(self.rewrite_row(record, is_of_conflict)),
-            Table::ToolInvocations => (!self.items_of(is_of_conflict).has_row(&record)).then_some(record),
-            Table::Runs => self.keeps_journal(&record, is_of_conflict).then_some(record),
+            Table::Log => Some(self.rewrite_row(record, side)),
+            Table::ToolInvocations => (!self.items_of(side).has_row(&record)).then_some(record),
+            Table::Runs => self.keeps_journal(&record, side).then_some(record),
         }
     }
 
     /// Returns a head without what a request contained, what a provider said of it and the terms of texts, if it was
     /// written before, and without an erased preview; none if it has none of these.
-    fn rewrite_head(&mut self, value: &Bytes, is_of_conflict: bool) -> Option<Bytes> {
+    fn rewrite_head(&mut self, value: &Bytes, side: Option<&str>) -> Option<Bytes> {
         let Ok(mut head) = open_record::<SessionHead>(RecordKind::Head, value) else {
             self.erased.unreadable += 1;
             return None;
         };
-        let has_preview = self.drop_preview(&mut head.overview, is_of_conflict);
+        let has_preview = self.drop_preview(&mut head.overview, side);
         // The other side of a conflict counts its own erasures.
-        let is_older = is_of_conflict || head.erasures < self.erasures;
+        let is_older = side.is_some() || head.erasures < self.erasures;
         let has_failed = head.runs.iter().any(|run| run.failed.as_ref().is_some_and(|(_, text)| !text.is_empty()));
         let has_content = head.last_request.is_some() || has_failed || head.term_filter != TermFilter::default();
         if !(has_preview || is_older && has_content) {
@@ -138,29 +144,29 @@ impl CopyEraser {
     }
 
     /// Returns a row of the directory without what a request contained, and without an erased preview.
-    fn rewrite_row(&mut self, record: Record, is_of_conflict: bool) -> Record {
+    fn rewrite_row(&mut self, record: Record, side: Option<&str>) -> Record {
         debug_assert!(record.key >= DIRECTORY);
         let Ok(mut row) = open_whole_record::<BranchRow>(RecordKind::Branch, &record.value) else {
             self.erased.unreadable += 1;
             return record;
         };
         let had_request = row.state.last_request.take().is_some();
-        if self.drop_preview(&mut row.state.overview, is_of_conflict) || had_request { row.record() } else { record }
+        if self.drop_preview(&mut row.state.overview, side) || had_request { row.record() } else { record }
     }
 
     /// Drops a preview of an erased message. Returns true if it was one.
-    fn drop_preview(&self, overview: &mut Overview, is_of_conflict: bool) -> bool {
-        let is_erased = |preview: &mut Preview| self.items_of(is_of_conflict).messages.contains(&preview.message);
+    fn drop_preview(&self, overview: &mut Overview, side: Option<&str>) -> bool {
+        let is_erased = |preview: &mut Preview| self.items_of(side).messages.contains(&preview.message);
         overview.preview.take_if(is_erased).is_some()
     }
 
     /// Returns true for a record of a journal that may be read again: of a run that is not over, also on the other side
     /// of a conflict, if it does not name what is erased.
-    fn keeps_journal(&self, record: &Record, is_of_conflict: bool) -> bool {
+    fn keeps_journal(&self, record: &Record, side: Option<&str>) -> bool {
         let (run, _) = place_of(record.key);
-        if is_of_conflict {
+        if side.is_some() {
             let has = |id: &String| contains(&record.value, id.as_bytes());
-            let items = &self.items_of_conflicts;
+            let items = self.items_of(side);
             return !items.messages.iter().chain(&items.invocations).any(has);
         }
         run >= self.next_run || self.runs.contains(&run)

@@ -2,7 +2,6 @@
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::history::{HistoryEntry, LogRecord, StoredSummary};
-use crate::store::branch_directory::RenamedId;
 use crate::store::record::{RecordKind, open_record, open_whole_record, seal_record};
 use crate::store::segment::{seal_segment, split_segment};
 use crate::store::{Record, Table};
@@ -22,21 +21,6 @@ pub(super) struct ErasedItems {
 }
 
 impl ErasedItems {
-    /// Returns the items with the ids that they have on other sides of conflicts, from which branches have adopted
-    /// them.
-    pub(super) fn with_originals(&self, renamed: &[RenamedId]) -> Self {
-        let mut items = self.clone();
-        for RenamedId { original, id } in renamed {
-            if self.messages.contains(id) {
-                items.messages.insert(original.clone());
-            }
-            if self.invocations.contains(id) {
-                items.invocations.insert(original.clone());
-            }
-        }
-        items
-    }
-
     /// Returns a log record or segment without the items; none if it has none of them.
     ///
     /// # Errors

@@ -76,9 +76,13 @@ fn erased_items(scan: &SessionScan, chosen: &[String]) -> ErasedItems {
     for message in scan.messages.iter().filter(|message| items.messages.contains(&message.id)) {
         items.first_seq = items.first_seq.min(message.seq);
     }
+    let known: BTreeSet<&String> = scan.calls.values().flatten().collect();
     for id in chosen {
         items.first_seq = scan.conflict_messages.get(id).map_or(items.first_seq, |seq| items.first_seq.min(*seq));
         items.invocations.extend(scan.calls.get(id).into_iter().flatten().cloned());
+        // A message of another side may have the same id. Its calls may be adopted, with another message.
+        let on_sides = scan.conflict_calls.get(id).into_iter().flatten();
+        items.invocations.extend(on_sides.filter(|call| !known.contains(call)).cloned());
     }
     items
 }

@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::history::{HistoryEntry, LogRecord};
 use crate::session_head::Preview;
 use crate::store::archive::{TABLES, read_table};
-use crate::store::branch_directory::{BranchRow, RenamedId};
+use crate::store::branch_directory::{AdoptedSide, BranchRow};
 use crate::store::record::{RecordKind, open_record};
 use crate::store::segment::split_segment;
 use crate::store::{LogStore, Record, Table};
@@ -37,6 +37,8 @@ pub(super) struct SessionScan {
     pub(super) messages: Vec<PlacedMessage>,
     /// The ids of the calls of each message.
     pub(super) calls: BTreeMap<String, Vec<String>>,
+    /// The same of messages on other sides of conflicts.
+    pub(super) conflict_calls: BTreeMap<String, Vec<String>>,
     /// The `seq` of each message that only the other side of a conflict has.
     pub(super) conflict_messages: MessageSeqs,
 }
@@ -83,17 +85,20 @@ impl SessionScan {
                     let preview = Preview::of(&message);
                     self.messages.push(PlacedMessage { key, seq: message.seq, id: message.id, preview });
                 }
+                HistoryEntry::Invocation(call) if is_of_conflict => {
+                    self.conflict_calls.entry(call.message_id).or_default().push(call.id);
+                }
                 HistoryEntry::Invocation(call) => self.calls.entry(call.message_id).or_default().push(call.id),
                 HistoryEntry::Result(_) | HistoryEntry::SetAside(_) => {}
             }
         }
     }
 
-    /// Returns the messages and calls that branches have adopted from other sides of conflicts with new ids.
-    pub(super) fn renamed(&self) -> Vec<RenamedId> {
+    /// Returns the sides of conflicts that branches have adopted.
+    pub(super) fn adopted(&self) -> Vec<AdoptedSide> {
         let rows = self.records.iter().filter(|record| record.table == Table::Log && record.key >= DIRECTORY);
         let rows = rows.filter_map(|record| open_record::<BranchRow>(RecordKind::Branch, &record.value).ok());
-        rows.filter_map(|row| row.adopted).flat_map(|adopted| adopted.renamed).collect()
+        rows.filter_map(|row| row.adopted).collect()
     }
 
     /// Returns the `seq` of each message in history.

@@ -18,7 +18,7 @@ impl WriteOnceStore {
     /// Returns a page of the appends of a session, read from their own keys.
     pub(super) async fn read_retained(&self, session: &str, cursor: Option<&str>) -> Result<Page<RetainedAppend>> {
         self.refresh(session).await?;
-        let after = cursor.and_then(AppendId::of_key);
+        let after = cursor.and_then(AppendId::of_name);
         let (ids, history) = self.with_tree(session, |tree| {
             let floor = tree.floor();
             let is_next = |id: &&AppendId| id.revision >= floor && after.as_ref().is_none_or(|after| *id > after);
@@ -30,7 +30,8 @@ impl WriteOnceStore {
         for (id, value) in values {
             let append = StoredAppend::open(session, &id, &value)?;
             page.items.push(RetainedAppend {
-                id: id.key(session),
+                id: id.name(),
+                parent: append.parent.as_ref().map(AppendId::name),
                 is_of_conflict: !history.contains(&id),
                 is_damaged: append.is_damaged,
                 head: append.batch.head,
@@ -53,7 +54,7 @@ impl WriteOnceStore {
         let limit = self.driver.limits().max_value_bytes;
         for RetainedAppend { id, head, records, .. } in changed {
             let unknown = || Error::new(ErrorCode::Internal, "no append of the session has this name");
-            let id = AppendId::of_key(&id).ok_or_else(unknown)?;
+            let id = AppendId::of_name(&id).ok_or_else(unknown)?;
             for (id, value) in self.own_values(session, std::slice::from_ref(&id)).await? {
                 let mut append = StoredAppend::open(session, &id, &value)?;
                 if !append.is_damaged {

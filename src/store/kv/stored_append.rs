@@ -33,6 +33,17 @@ impl AppendId {
         format!("{}{:014x}:{}", append_prefix(session), self.revision, self.writer)
     }
 
+    /// Returns the name of the append in its session, which the side of a fork has that ends with it.
+    pub(super) fn name(&self) -> String {
+        format!("{:x}-{}", self.revision, self.writer)
+    }
+
+    /// Reads the id from a [name](Self::name).
+    pub(super) fn of_name(name: &str) -> Option<Self> {
+        let (revision, writer) = name.split_once('-')?;
+        Some(Self { revision: u64::from_str_radix(revision, 16).ok()?, writer: writer.to_owned() })
+    }
+
     /// Reads the id from a key of [`key`](Self::key).
     pub(super) fn of_key(key: &str) -> Option<Self> {
         let (rest, writer) = key.rsplit_once(':')?;

@@ -192,7 +192,7 @@ impl WriteOnceStore {
     /// Reads another side of a fork.
     async fn read_branch(&self, session: &str, side: OtherSide) -> Result<Option<StoredBranch>> {
         let Some(tip) = side.appends.last() else { return Ok(None) };
-        let id = format!("{:x}-{}", tip.revision, tip.writer);
+        let id = tip.name();
         let mut own = StoredSession::default();
         for (id, append) in self.get_appends(session, side.appends.clone()).await? {
             append.apply(&id, &mut own);

@@ -216,7 +216,7 @@ transfer_fields!(RecencyQuery { channel, archived, cursor, limit });
 transfer_fields!(LogKey { session, key });
 transfer_fields!(SessionRow { id, head });
 transfer_fields!(StoredBranch { id, head, fork_head, log });
-transfer_fields!(RetainedAppend { id, is_of_conflict, is_damaged, head, records });
+transfer_fields!(RetainedAppend { id, parent, is_of_conflict, is_damaged, head, records });
 transfer_fields!(Page<T> { items, cursor });
 
 #[cfg(test)]

@@ -10,9 +10,12 @@ use rethread::error::ErrorCode;
 use rethread::finding::{Finding, Severity};
 use rethread::json::Json;
 use rethread::owner::StateOwner;
+use rethread::replay::Callback;
 use rethread::run::{EffectKind, Handoff, RunOutcome, RunSetup, RunStatus, ToolSettings, ToolTiming};
 use rethread::store::MemoryStore;
 use serde_json::{Value, json};
+use std::cell::Cell;
+use std::rc::Rc;
 
 pub fn threaded(id: &str, owner: StateOwner) -> RunSetup {
     RunSetup { owner, ..setup(id, CLAUDE, false) }
@@ -316,4 +319,72 @@ fn r75_r77_a_thread_is_told_that_a_result_comes_later() {
     assert!(sent.len() == 1 && sent[0].starts_with("result toolu_1: "), "{sent:?}");
     let sent: Vec<String> = (0..service.requests.len()).flat_map(|at| service.sent(at)).collect();
     assert_eq!(sent.iter().filter(|words| words.starts_with("result toolu_1: ")).count(), 1, "{sent:?}");
+}
+
+#[test]
+fn r77_system_messages_of_the_history_stay_with_the_thread_while_they_are_the_same() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let system = |text: &str| json!({ "role": "system", "content": text });
+    host.append(
+        &json!([{ "role": "user", "content": "Zero" }, system("Mind."), { "role": "user", "content": "Go" }]),
+        CHAT,
+    )
+    .unwrap();
+    let mut service = ThreadService::new(rounds(1));
+    for (run, input) in [("r1", "One"), ("r2", "Two")] {
+        assert_eq!(restarts(&finish(&mut host, &mut service, threaded(run, automatic()), input)), 0);
+    }
+    assert_eq!(service.chain(), ["create", "msg_1", "msg_2", "msg_3"]);
+    assert!(service.requests[0]["system"].to_string().contains("Mind."));
+    assert_eq!(service.sent(2), ["user: Two"]);
+    // Another one changes what the thread would have to keep, once.
+    host.append(&json!([system("Mind more."), { "role": "user", "content": "On" }]), CHAT).unwrap();
+    assert_eq!(restarts(&finish(&mut host, &mut service, threaded("r3", automatic()), "Three")), 1);
+    assert_eq!(restarts(&finish(&mut host, &mut service, threaded("r4", automatic()), "Four")), 0);
+    assert_eq!(service.chain()[4..], ["create", "msg_5", "msg_6", "msg_7"]);
+    assert!(service.refused.is_empty(), "{:?}", service.refused);
+}
+
+#[test]
+fn r77_system_messages_of_the_input_stay_with_the_thread() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let mut service = ThreadService::new(rounds(1));
+    let body = json!({ "system": "Mind.", "messages": [{ "role": "user", "content": "One" }] });
+    host.start_body(threaded("r1", automatic()), &body).unwrap();
+    let outcome = host.drive(|body| service.answer(body)).unwrap();
+    assert_eq!((outcome.status, restarts(&outcome)), (RunStatus::Finished, 0), "{:?}", outcome.error);
+    assert_eq!(restarts(&finish(&mut host, &mut service, threaded("r2", automatic()), "Two")), 0);
+    assert_eq!(service.chain(), ["create", "msg_1", "msg_2", "msg_3"]);
+}
+
+#[test]
+fn r24_r77_a_filter_adds_no_instructions_and_tools_to_what_continues_a_thread() {
+    for (member, value) in [("system", json!("Be other.")), ("tools", json!([]))] {
+        let store = MemoryStore::default();
+        let mut host = Host::open(&store, "s", "h");
+        let mut service = ThreadService::new(rounds(0));
+        let filtered = |run: &str| {
+            let input_filter = Some(Callback { id: 1, hook: Rc::new(()) });
+            RunSetup { input_filter, ..threaded(run, automatic()) }
+        };
+        let is_everywhere = Rc::new(Cell::new(false));
+        let everywhere = is_everywhere.clone();
+        host.filter = Box::new(move |mut body| {
+            body["max_tokens"] = json!(7);
+            if body["thread"]["type"] == "create" && member == "system" || everywhere.get() {
+                body[member] = value.clone();
+            }
+            Ok(body)
+        });
+        finish(&mut host, &mut service, filtered("r1"), "One");
+        finish(&mut host, &mut service, filtered("r2"), "Two");
+        assert_eq!((service.chain(), &service.requests[1]["max_tokens"]), (vec!["create", "msg_1"], &json!(7)));
+        is_everywhere.set(true);
+        let error = ask(&mut host, &mut service, filtered("r3"), "Three").error.unwrap();
+        assert_eq!((error.code, service.requests.len()), (ErrorCode::InvalidInput, 2), "{}", error.message);
+        let path = error.details.as_ref().unwrap().view().text("path").map(|path| path.into_owned());
+        assert_eq!(path, Some(format!("/{member}")));
+    }
 }

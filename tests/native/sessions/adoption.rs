@@ -502,3 +502,143 @@ fn r38_r57_a_side_that_has_only_a_note_is_adopted() {
     parted.world.run(switch_to(&fresh, "fork-1")).unwrap();
     assert!(noted(&fresh), "{:?}", notes(&fresh));
 }
+
+/// The writer of the side goes on, and still sees nothing else.
+fn grow(parted: &Parted, go_on: impl FnOnce(&World, &Rc<OpenSession>)) {
+    let Parted { world, service, near: (_, grower), far: (_, session) } = parted;
+    let near: Vec<_> = service.appends().into_iter().filter(|key| !key.ends_with(":w2")).collect();
+    service.hide_appends_but(&near);
+    go_on(world, grower);
+    service.show_all();
+    world.run(session.refresh()).unwrap();
+}
+
+#[test]
+fn r38_r47_r57_a_note_that_is_made_on_an_adopted_side_is_adopted_later() {
+    for renames in [false, true] {
+        let parted = Parted::with_history(
+            |world, session| append(world, session, &turn(0, "plain")),
+            |world, session| with_ids(world, session, &[("own", "one")]),
+            |world, session| {
+                with_ids(world, session, &[(if renames { "own" } else { "far" }, "two")]);
+                (0..9).for_each(|at| append(world, session, &turn(20 + at, "plain")));
+            },
+        );
+        let Parted { world, far: (_, session), .. } = &parted;
+        parted.adopt();
+        let adopted = ids(session)[3].clone();
+        for thumb in ["up", "down"] {
+            grow(&parted, |world, grower| world.run(note(grower, "own", &json!({ "thumb": thumb }))).unwrap());
+            parted.adopt();
+            assert_eq!(notes(session), [(3, json!({ "thumb": thumb }).to_string())], "{renames}");
+            assert_eq!(ids(session)[3], adopted);
+        }
+        // A person removes it in the branch: the side has not changed it since.
+        world.run(note(session, &adopted, &Value::Null)).unwrap();
+        grow(&parted, |world, grower| append(world, grower, &says("grown")));
+        parted.adopt();
+        assert_eq!((notes(session), ids(session).len()), (Vec::new(), 5), "{renames}");
+    }
+}
+
+#[test]
+fn r38_r47_a_side_that_changed_in_its_head_alone_is_adopted_once() {
+    let parted = Parted::new(
+        |world, session| append(world, session, &turn(0, "plain")),
+        |world, session| {
+            append(world, session, &turn(1, "plain"));
+            append(world, session, &json!([{ "role": "tool", "tool_call_id": "c1", "content": "a second one" }]));
+            append(world, session, &json!([{ "role": "tool", "tool_call_id": "c0", "content": "and for this" }]));
+        },
+    );
+    let Parted { world, service, far: (_, session), .. } = &parted;
+    let first = parted.adopt();
+    let (wanted, appends) = (content(session), service.appends().len());
+    assert_eq!(wanted[3].len(), 2, "{wanted:?}");
+    grow(&parted, |world, grower| {
+        world.run(grower.update(Box::new(|head| head.title = Some("Other".into())))).unwrap();
+    });
+    let second = parted.adopt();
+    assert_ne!(first, second);
+    assert_eq!((session.branch_name(), content(session)), ("fork-1".into(), wanted));
+    assert_eq!(service.appends().len(), appends + 1, "nothing but the title was written");
+    assert_eq!(names(&parted.listed(session))[..2], MAIN_AND_FORK);
+    assert_eq!(world.run(branches(session)).unwrap().len(), 3);
+}
+
+#[test]
+fn r47_r59_what_both_sides_stored_alike_under_two_ids_is_erased_and_annotated_as_one() {
+    let question = |id: &'static str| {
+        move |world: &World, session: &Rc<OpenSession>| {
+            with_ids(world, session, &[(id, "What SECRET?")]);
+            append(world, session, &json!([{ "role": "assistant", "content": id }]));
+        }
+    };
+    let parted = Parted::with_history(
+        |world, session| append(world, session, &turn(0, "plain")),
+        |world, session| {
+            question("near")(world, session);
+            world.run(note(session, "near", &json!("noted"))).unwrap();
+        },
+        |world, session| {
+            question("far")(world, session);
+            (0..3).for_each(|at| append(world, session, &turn(20 + at, "plain")));
+        },
+    );
+    let Parted { world, service, far: (_, session), .. } = &parted;
+    parted.adopt();
+    assert_eq!((&ids(session)[3], notes(session)), (&"far".to_owned(), vec![(3, "\"noted\"".into())]));
+    assert!(service.places_of(b"SECRET").len() > 1);
+    world.run(delete_messages(session, &["far".into()])).unwrap();
+    assert_eq!(service.places_of(b"SECRET"), Vec::<String>::new());
+    assert_eq!(service.places_of(b"noted"), Vec::<String>::new());
+}
+
+#[test]
+fn r47_r59_the_erasure_of_an_adopted_message_leaves_others_of_its_former_id() {
+    for erased in ["m-2", "m-3", "m"] {
+        let (world, service) = (World::new(false), Service::new(Kind::WriteOnce));
+        let processes = [1, 2, 3].map(|_| service.process(&world));
+        let sessions = processes.each_ref().map(|process| opened(&world, process));
+        append(&world, &sessions[0], &turn(0, "plain"));
+        for session in &sessions[1..] {
+            world.run(session.refresh()).unwrap();
+        }
+        let known = service.appends();
+        let texts = ["of-one", "of-two", "of-history"];
+        for (session, text) in sessions.iter().zip(texts) {
+            service.hide_appends_but(&known);
+            with_ids(&world, session, &[("m", &format!("ask {text}"))]);
+            let call = json!({ "id": "x", "type": "function",
+                "function": { "name": "get", "arguments": json!({ "mark": text }).to_string() } });
+            append(&world, session, &json!([{ "role": "assistant", "content": text, "tool_calls": [call] }]));
+            append(&world, session, &json!([{ "role": "tool", "tool_call_id": "x", "content": text }]));
+            if text == "of-history" {
+                (0..3).for_each(|at| append(&world, session, &turn(20 + at, "plain")));
+            }
+            service.show_all();
+        }
+        let session = &sessions[2];
+        world.run(session.refresh()).unwrap();
+        for text in &texts[..2] {
+            let conflicts = world.run(branches(session)).unwrap();
+            let conflicts = conflicts.into_iter().filter(|branch| branch.kind == BranchKind::Conflict);
+            let of_text = |side: &Branch| {
+                let log = world.run(branch_log(session, &side.id)).unwrap();
+                log.history.messages().iter().any(|message| format!("{message:?}").contains(text))
+            };
+            let side = conflicts.into_iter().find(of_text).unwrap();
+            world.run(switch_to(session, &side.id)).unwrap();
+        }
+        // Others have the text of the answer, which stays.
+        let count = |text: &str| service.places_of(format!("ask {text}").as_bytes()).len();
+        let before = texts.map(count);
+        assert!(before[..2].iter().all(|count| *count > 1), "{before:?}");
+        world.run(delete_messages(session, &[erased.into()])).unwrap();
+        let gone = usize::from(erased == "m-3") + 2 * usize::from(erased == "m");
+        for (at, text) in texts.iter().enumerate() {
+            let wanted = if at == gone { 0 } else { before[at] };
+            assert_eq!(count(text), wanted, "{erased} {text}: {before:?}");
+        }
+    }
+}

@@ -4,14 +4,16 @@
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use super::scripted_host::*;
-use super::virtual_host::{Fault, Process, World};
+use super::virtual_host::{Fault, Meanwhile, Process, World};
 use super::{resume, run_ids, start};
 use crate::stateful_service::{Service, rounds, words_of};
 use rethread::error::ErrorCode;
 use rethread::owner::StateOwner;
 use rethread::replay::Callback;
-use rethread::run::{ApprovalDecision, RunOutcome, RunSetup, RunStatus, ToolSettings};
-use rethread::session::{OpenSession, RunDriver, SessionSettings};
+use rethread::run::{ApprovalDecision, EffectReply, RunOutcome, RunSetup, RunStatus, ToolSettings};
+use rethread::session::{
+    CompactionMode, CompactionOutcome, CompactionRequest, OpenSession, RunDriver, SessionSettings, compact,
+};
 use rethread::store::MemoryStore;
 use serde_json::Value;
 use std::cell::{Cell, RefCell};
@@ -217,5 +219,68 @@ fn r22_r29_an_approval_waits_while_another_run_is_in_the_conversation() {
         assert_eq!(decided.unwrap_err().code, ErrorCode::Busy, "{has_locks}");
         assert!(both[0].heard.borrow().ran.is_empty());
         drop(live);
+    }
+}
+
+#[test]
+fn r22_r60_a_run_that_was_cut_off_for_longer_than_its_lease_gives_way_to_the_one_that_began() {
+    for (other_begins, is_noticed_first) in [(true, true), (true, false), (false, true)] {
+        let (world, data, service) = (World::new(false), MemoryStore::default(), service());
+        let is_down = Rc::new(Cell::new(false));
+        let fault = {
+            let is_down = is_down.clone();
+            move || is_down.get().then_some(Fault::Refused)
+        };
+        let both = [Process::with_faults(&world, &data, 1, Box::new(fault)), Process::new(&world, &data, 2)];
+        let [one, two] = both.each_ref().map(|process| opened(&world, process, &conversation()));
+        let first = world.run(start(&one, owned(conversation()), "first")).unwrap();
+        let effect = first.machine.borrow().effects()[0].id.clone();
+        is_down.set(true);
+        world.pass(60_000);
+        let second = other_begins.then(|| world.run(start(&two, owned(conversation()), "second")).unwrap());
+        is_down.set(false);
+        if is_noticed_first {
+            world.pass(10_000);
+        } else {
+            // What it sent before was refused. It would send it again.
+            let busy = EffectReply::Response { status: 429, headers: Vec::new(), body: b"{}".to_vec() };
+            let _ = world.run(first.answer(effect, busy));
+        }
+        let Some(second) = second else {
+            assert_eq!(drive(&both[0], &first, &service).status, RunStatus::Finished);
+            continue;
+        };
+        assert!(first.machine.borrow().status().is_over(), "{is_noticed_first}");
+        let lost = drive(&both[0], &first, &service);
+        assert_eq!((lost.status, lost.error.unwrap().code), (RunStatus::Failed, ErrorCode::Conflict));
+        assert!(both[0].heard.borrow().asked.is_empty());
+        assert_eq!(drive(&both[1], &second, &service).status, RunStatus::Finished);
+        assert_eq!(questions(&service), ["user: second"]);
+    }
+}
+
+#[test]
+fn r22_r81_an_answer_of_a_chain_meanwhile_supersedes_a_summary_in_any_dialect() {
+    for dialect in [CHAT, RESPONSES] {
+        let (world, data, service) = (World::new(false), MemoryStore::default(), Rc::new(service()));
+        let process = Rc::new(Process::new(&world, &data, 1));
+        let session = opened(&world, &process, &chain());
+        let run = world.run(start(&session, owned(chain()), "first")).unwrap();
+        assert_eq!(drive(&process, &run, &service).status, RunStatus::Finished);
+        let meanwhile: Meanwhile = {
+            let session = session.clone();
+            Box::new(move || {
+                let (process, session, service) = (process.clone(), session.clone(), service.clone());
+                Box::pin(async move {
+                    let run = start(&session, owned(chain()), "second").await.unwrap();
+                    process.drive(&run, &|body: &Value| service.borrow_mut().answer(body)).await;
+                })
+            })
+        };
+        let summarize = Callback { id: 0, hook: Rc::new(meanwhile) };
+        let provider = Some(provider(dialect, false));
+        let request = CompactionRequest { mode: CompactionMode::Input, is_forced: true, summarize, provider };
+        assert_eq!(world.run(compact(&session, Rc::new(request))), Ok(CompactionOutcome::Superseded));
+        assert!(session.log.borrow().history.compaction().is_none());
     }
 }
