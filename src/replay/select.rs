@@ -75,7 +75,6 @@ pub(super) fn select<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> Re
 fn place_in_delta(delta: &Delta<'_>, draft: &DraftMessage<'_>) -> u8 {
     match draft.origin {
         DraftOrigin::Stored(index) if delta.is_repeated(index) => 0,
-        DraftOrigin::Live(index) if index < delta.answered_live_count() => 1,
         _ if draft.is_acknowledged => 1,
         _ => 2,
     }

@@ -388,3 +388,24 @@ fn r24_r77_a_filter_adds_no_instructions_and_tools_to_what_continues_a_thread() 
         assert_eq!(path, Some(format!("/{member}")));
     }
 }
+
+#[test]
+fn r24_r77_a_question_that_a_filter_held_back_follows_the_results_that_a_thread_waits_for() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let mut service = ThreadService::new(rounds(1));
+    let is_first = Cell::new(true);
+    host.filter = Box::new(move |mut body| {
+        if is_first.replace(false) {
+            body["messages"].as_array_mut().unwrap().remove(0);
+        }
+        Ok(body)
+    });
+    let input_filter = Some(Callback { id: 1, hook: Rc::new(()) });
+    let questions = json!({ "messages": [{ "role": "user", "content": "One" }, { "role": "user", "content": "Two" }] });
+    host.start_body(RunSetup { input_filter, ..threaded("r1", automatic()) }, &questions).unwrap();
+    let outcome = host.drive(|body| service.answer(body)).unwrap();
+    assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
+    assert_eq!(service.sent(0), ["user: Two"]);
+    assert_eq!(service.sent(1), ["result call_1: look gave {}", "user: One"]);
+}
