@@ -27,6 +27,7 @@ pub fn conversation_body(live: &History, request: &RenderRequest<'_>, now: Ms) -
         trimmed: None,
         delta: None,
         dialect: Some(request.provider.dialect),
+        compaction: None,
         handoffs: &[],
         scope: HistoryScope::Whole,
         sent: None,

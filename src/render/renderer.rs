@@ -381,6 +381,7 @@ fn replay_input<'r>(
         trimmed: Some(caches.trimmed),
         delta,
         dialect: Some(request.provider.dialect),
+        compaction: request.compaction(input.history),
         extra_content,
         policy: request.policy,
         handoffs: input.handoffs,
@@ -402,7 +403,7 @@ fn unacknowledged<'r>(input: &RenderInput<'r>, request: &RenderRequest<'_>) -> R
         return Ok(None);
     }
     check_owner(request.provider, owner)?;
-    let delta = Delta::new(owner, request.provider.dialect, history, live);
+    let delta = Delta::with_compaction(owner, request.provider.dialect, (history, live), request.compaction(history));
     delta.check_calls_are_open()?;
     let spec = spec(request.provider.dialect);
     let keeps_head = spec.service_state.as_ref().is_some_and(ServiceState::keeps_head);

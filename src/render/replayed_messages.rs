@@ -18,6 +18,7 @@ pub fn replayed_messages(history: &History, live: &History, policy: &Policy, now
         trimmed: None,
         delta: None,
         dialect: None,
+        compaction: history.compaction_for(None),
         extra_content,
         policy,
         handoffs: &[],

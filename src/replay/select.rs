@@ -46,7 +46,7 @@ pub(super) fn select<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> Re
     };
     let all = |count: usize| (0..count).map(|index| (index, Unacknowledged::Message)).collect();
     let end = input.scope.end_of(history);
-    let compaction = input.delta.map_or_else(|| history.compaction_for(input.dialect), Delta::compaction);
+    let compaction = input.delta.map_or(input.compaction, Delta::compaction);
     for (at, sent) in input.delta.map_or_else(|| not_compacted(history, compaction), Delta::stored) {
         if let Some(message) = history.messages().get(at).filter(|message| at < end && !is_live(message)) {
             add(history, DraftOrigin::Stored(at), message, sent);

@@ -13,7 +13,7 @@ impl SentRequest {
     #[must_use]
     pub fn of(draft: &RequestDraft<'_>, input: &ReplayInput<'_, '_>, report: &[Finding]) -> Self {
         let is_run = !matches!(input.scope, HistoryScope::Whole);
-        let compaction = input.history.compaction_for(input.dialect);
+        let compaction = input.compaction;
         let mut builder = RangeBuilder::new(input);
         for item in &draft.messages {
             match item.origin {

@@ -32,6 +32,7 @@ fn replay<'h>(
             trimmed,
             delta: None,
             dialect: None,
+            compaction: history.compaction(),
             extra_content: crate::provider::extra_content,
             policy,
             handoffs: &[],

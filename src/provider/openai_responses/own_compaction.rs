@@ -1,0 +1,34 @@
+//! Compaction by `POST /responses/compact`: the request has the conversation as `input`, and the answer has the items
+//! that stand for it, of which one is encrypted.
+//!
+//! ```json
+//! {"object":"response.compaction","output":[{"type":"compaction","encrypted_content":"gAAAAA…"}]}
+//! ```
+//!
+//! Sources: `openai` 7.57.0 (`ResponseCompactParams`, `CompactedResponse`), and a recorded exchange with such an item
+//! in `input`. xAI's service has the same endpoint and items (its documentation, "Context compaction", read 2026-11).
+
+use super::service_state::compacted_items;
+use super::system::INSTRUCTIONS;
+use crate::json::{Json, JsonRef};
+use crate::provider::spec::{OwnCompaction, OwnSummary};
+
+pub(super) const OWN_COMPACTION: OwnCompaction =
+    OwnCompaction { params: |params: JsonRef<'_>| params.to_owned(), members: Some(&MEMBERS), header: None, read };
+
+/// `ResponseCompactParams` without `previous_response_id`, in whose place the request has the items. An `image` is
+/// about models that generate some.
+const MEMBERS: [&str; 7] = [
+    "model",
+    "input",
+    INSTRUCTIONS,
+    "prompt_cache_key",
+    "prompt_cache_options",
+    "prompt_cache_retention",
+    "service_tier",
+];
+
+fn read(answer: JsonRef<'_>) -> OwnSummary {
+    let items: Option<Vec<Json>> = compacted_items(answer);
+    items.map_or(OwnSummary::Unknown, OwnSummary::Items)
+}
