@@ -275,9 +275,9 @@ export interface CompactOptions {
 }
 /** Compacted: "threshold" (there are ten answers, calls and results, or more), "forced" (`force`), "was_deferred" (an
  *  earlier call was "deferred"). Not compacted: "below_threshold"; "nothing_new" (no turn is over that is not
- *  compacted); "no_summary" (the provider could not summarize the conversation); "deferred" (made when the turn is over: by this object, else by the next call that can); "under_way"
- *  (another call here); "superseded" (another tab compacted meanwhile or changed those messages, or a run continued the
- *  chain of responses). */
+ *  compacted); "no_summary" (the provider could not summarize the conversation); "deferred" (made when the turn is
+ *  over: by this object, else by the next call that can); "under_way" (another call here); "superseded" (another tab
+ *  compacted meanwhile or changed those messages, or a run continued the chain of responses). */
 export type CompactReason =
   | "threshold"
   | "forced"

@@ -28,6 +28,7 @@ pub fn conversation_body(live: &History, request: &RenderRequest<'_>, now: Ms) -
         delta: None,
         dialect: Some(request.provider.dialect),
         compaction: None,
+        compacted_before: 0,
         handoffs: &[],
         scope: HistoryScope::Whole,
         sent: None,

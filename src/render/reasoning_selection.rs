@@ -72,7 +72,7 @@ impl<'c> ReasoningSelection<'c> {
         }
         let compares = self.ledger.compares();
         let mut changes = None;
-        let (mut findings, mut prefix) = (Report::new(), ListPrefix::default());
+        let (mut findings, mut prefix) = (Report::new(), self.beginning(body, draft));
         for at in 0..body.spans.len() {
             let Some(body_span) = body.spans.get(at).copied() else { break };
             let answer = body_span.index.filter(|_| body_span.span.has_reasoning);
@@ -160,7 +160,8 @@ impl<'c> ReasoningSelection<'c> {
     /// Returns what is known of the answers in a body.
     pub fn body_ledger(&self, body: &BodyBuilder<'_, '_, '_>, draft: &RequestDraft<'_>, report: &Report) -> BodyLedger {
         let mut changes = WalkedChanges::new(DraftChanges::new(draft, self.context.history, report));
-        let (mut answers, mut prefix, mut compacted) = (BTreeMap::new(), ListPrefix::default(), None);
+        let (mut answers, mut prefix) = (BTreeMap::new(), self.beginning(body, draft));
+        let mut compacted = self.first_with_compaction(body, draft).map(|message| (0, message.clone()));
         for body_span in &body.spans {
             if let Some(index) = body_span.index.filter(|_| body_span.span.has_reasoning)
                 && let Some(item) = draft.messages.get(index)
@@ -201,6 +202,27 @@ impl<'c> ReasoningSelection<'c> {
             compacted,
             in_loop: Some(LoopMessages::new(body, draft, self.provider)),
         }
+    }
+
+    /// Returns the prefix before the first item.
+    fn beginning(&self, body: &BodyBuilder<'_, '_, '_>, draft: &RequestDraft<'_>) -> ListPrefix {
+        let first = self.first_with_compaction(body, draft);
+        let original = first.and_then(|message| compacted_list(message, self.head.unwrap_or_default()));
+        original.map_or_else(ListPrefix::default, |original| ListPrefix::default().standing_for(original))
+    }
+
+    /// Returns the first message of the list, if it is an answer that begins with a compaction.
+    fn first_with_compaction<'d>(
+        &self,
+        body: &BodyBuilder<'_, '_, '_>,
+        draft: &'d RequestDraft<'_>,
+    ) -> Option<&'d Message> {
+        let own = self.spec.own_compaction.as_ref()?;
+        let first = body.spans.iter().find(|body_span| body_span.span.count > 0)?;
+        let item = draft.messages.get(first.index?)?;
+        let is_stored = matches!(item.origin, DraftOrigin::Stored(index) if index > 0);
+        (is_stored && item.message.dialect == Some(self.spec.dialect()) && own.begins(item.message))
+            .then_some(item.message)
     }
 
     /// Returns a prefix that is extended by the items of a span.

@@ -375,13 +375,15 @@ fn replay_input<'r>(
     delta: Option<&'r Delta<'r>>,
     caches: ReplayCaches<'r>,
 ) -> ReplayInput<'r, 'r> {
+    let compacted_before = request.compacted_before(input.history);
     ReplayInput {
         history: input.history,
         live: input.live,
         trimmed: Some(caches.trimmed),
         delta,
         dialect: Some(request.provider.dialect),
-        compaction: request.compaction(input.history),
+        compaction: request.compaction(input.history).filter(|_| compacted_before == 0),
+        compacted_before,
         extra_content,
         policy: request.policy,
         handoffs: input.handoffs,

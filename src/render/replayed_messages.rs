@@ -19,6 +19,7 @@ pub fn replayed_messages(history: &History, live: &History, policy: &Policy, now
         delta: None,
         dialect: None,
         compaction: history.compaction_for(None),
+        compacted_before: 0,
         extra_content,
         policy,
         handoffs: &[],

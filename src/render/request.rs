@@ -2,6 +2,7 @@
 
 use crate::clock::Ms;
 use crate::history::{ActiveSummary, History};
+use crate::message::Message;
 use crate::owner::StateOwner;
 use crate::provider::{ProviderRequest, Readability, ReasoningReader, ToolDefinition, spec};
 use crate::replay::{HandoffView, HistoryScope, Policy, SentRequest, UnboundReasoning};
@@ -39,12 +40,27 @@ impl<'r> RenderRequest<'r> {
     #[must_use]
     pub fn compaction<'h>(&self, history: &'h History) -> Option<&'h ActiveSummary> {
         let dialect = self.provider.dialect;
-        let is_readable = |summary: &ActiveSummary| {
-            let Some(answer) = summary.stored.message.answer.as_deref() else { return true };
-            let reader = ReasoningReader::new(self.provider, self.policy.same_makers());
-            reader.reads(spec(dialect).reasoning, Some(answer)) == Readability::Readable
-        };
-        history.compaction_where(&|summary| summary.is_for(Some(dialect)) && is_readable(summary))
+        history.compaction_where(&|summary| summary.is_for(Some(dialect)) && self.reads(&summary.stored.message))
+    }
+
+    /// Returns the index of the newest stored answer that begins with what the provider itself says stands for all
+    /// before it, if no compaction covers it; 0 without one.
+    #[must_use]
+    pub fn compacted_before(&self, history: &History) -> usize {
+        let spec = spec(self.provider.dialect);
+        let Some(own) = spec.own_compaction.as_ref() else { return 0 };
+        let covered = self.compaction(history).map_or(0, |compaction| compaction.end);
+        let begins = |message: &Message| message.dialect == Some(spec.dialect()) && own.begins(message);
+        let uncovered = history.messages().get(covered..).unwrap_or_default();
+        let newest = uncovered.iter().rposition(|message| begins(message) && self.reads(message));
+        newest.map_or(0, |index| covered + index)
+    }
+
+    /// Returns true if the provider can read what was made where a message was.
+    fn reads(&self, message: &Message) -> bool {
+        let Some(answer) = message.answer.as_deref() else { return true };
+        let reader = ReasoningReader::new(self.provider, self.policy.same_makers());
+        reader.reads(spec(self.provider.dialect).reasoning, Some(answer)) == Readability::Readable
     }
 
     /// Returns the provider as a request of this owner names it, with all headers.

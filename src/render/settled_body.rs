@@ -41,7 +41,8 @@ pub struct BodyLedger {
     pub(super) answers: BTreeMap<u64, AnswerInBody>,
     /// The hashes of the composed items.
     pub(super) composed: BTreeSet<u64>,
-    /// What the provider's own compaction returned, which begins the list, with the hash of the list up to its end.
+    /// What the provider's own compaction returned, which begins the list, with the hash of the list up to its end; or
+    /// the answer that begins with one, with that of an empty list.
     pub(super) compacted: Option<(u64, Message)>,
     /// The messages of which it is reported if they lack the reasoning that the model demands (R73).
     pub(super) in_loop: Option<LoopMessages>,
@@ -132,13 +133,16 @@ impl BodyLedger {
             tools: member_hash(spec, spec.tools.list_in(view)),
         };
         let list = view.get(spec.items.list).unwrap_or_default();
+        let begun = self.compacted.as_ref().filter(|(end, _)| *end == 0);
+        let original = begun.and_then(|(_, message)| compacted_list(message, head));
+        let prefix = ListPrefix::default();
         let mut walk = ListWalk {
             ledger: self,
             rules: self.ledger.for_body(spec, view),
             head,
             changed_by,
             items: list.items().collect(),
-            prefix: ListPrefix::default(),
+            prefix: original.map_or(prefix, |original| prefix.standing_for(original)),
             written: Vec::new(),
             omitted: None,
         };

@@ -46,13 +46,15 @@ impl CoveredMessages<'_> {
         let mut trimmed = TrimmedResults::default();
         trimmed.update(history, &policy);
         let (cache, replies) = (ReducerCache::default(), ReducerReplies::default());
+        let compacted_before = request.compacted_before(history);
         let input = ReplayInput {
             history,
             live: None,
             trimmed: Some(&trimmed),
             delta: None,
             dialect: Some(request.provider.dialect),
-            compaction: request.compaction(history),
+            compaction: request.compaction(history).filter(|_| compacted_before == 0),
+            compacted_before,
             extra_content,
             policy: &policy,
             handoffs: &[],

@@ -29,6 +29,9 @@ pub struct ReplayInput<'h, 'p> {
     /// The compaction that the request contains instead of what it covers, if no service owns the conversation: the
     /// newest that the provider can read.
     pub compaction: Option<&'h ActiveSummary>,
+    /// The index of the stored answer that begins with what its provider says stands for all before it; 0 without one.
+    /// There is no other compaction then.
+    pub compacted_before: usize,
     /// Returns what an answer contains in a form that only its own dialect has.
     pub extra_content: fn(&Message) -> ExtraContent,
     /// The settings.

@@ -13,6 +13,7 @@ use super::policy::Citations;
 use super::reduce::{PendingQuestion, fit_budgets};
 use super::request_draft::{DraftMessage, DraftOrigin, DraftResult, RequestDraft};
 use super::select::LateSelection;
+use super::sent_draft::compaction_hash;
 use super::sent_request::{SentRequest, SentRequestRecord};
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::history::LateResult;
@@ -28,7 +29,7 @@ pub(super) fn repeated_draft<'h>(
     input: &ReplayInput<'h, '_>,
     report: &mut Report,
 ) -> Result<Result<RequestDraft<'h>, Cut>, Box<PendingQuestion<'h>>> {
-    if sent.record.has_other_compaction(input.compaction) {
+    if sent.record.has_other_compaction(compaction_hash(input)) {
         return Ok(Err(Cut::Compaction));
     }
     let repeated = RepeatedMessages { sent, input, late: LateSelection { history: input.history, live: input.live } };

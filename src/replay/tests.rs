@@ -33,6 +33,7 @@ fn replay<'h>(
             delta: None,
             dialect: None,
             compaction: history.compaction(),
+            compacted_before: 0,
             extra_content: crate::provider::extra_content,
             policy,
             handoffs: &[],

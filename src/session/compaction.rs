@@ -80,16 +80,8 @@ async fn compact_now(session: &Rc<OpenSession>, request: &CompactionRequest) -> 
     };
     let asked = asked_model(session, request)?;
     let provider = &asked.provider;
-    let (end, body, mark) = match mode {
-        CompactionMode::PreviousResponseId => match chain_request(session, provider, end)? {
-            Some((end, body)) => (end, body, None),
-            None => return Ok(CompactionOutcome::NothingNew),
-        },
-        CompactionMode::Provider => {
-            let OwnCompactionBody { body, mark } = own_request(session, &asked, end)?;
-            (end, body, mark)
-        }
-        CompactionMode::Auto | CompactionMode::Input => (end, summary_request(session, provider, end)?, None),
+    let Some((end, OwnCompactionBody { body, mark })) = question(session, &asked, mode, end)? else {
+        return Ok(CompactionOutcome::NothingNew);
     };
     let Some(coverage) = session.log.borrow().history.coverage(end) else { return Ok(CompactionOutcome::NothingNew) };
     let chain_start = chain_start(session)?;
@@ -117,6 +109,26 @@ async fn compact_now(session: &Rc<OpenSession>, request: &CompactionRequest) -> 
         CompactionMode::Auto | CompactionMode::Input => StoredSummary::compaction(coverage, &text, chain_start),
     };
     store(session, summary, outcome).await
+}
+
+/// Returns what `summarize` gets, and the index after the last message that it covers: `end`, or less. None if there is
+/// nothing to ask for.
+fn question(
+    session: &OpenSession,
+    asked: &AskedModel,
+    mode: CompactionMode,
+    end: usize,
+) -> Result<Option<(usize, OwnCompactionBody)>> {
+    let unmarked = |body| OwnCompactionBody { body, mark: None };
+    Ok(match mode {
+        CompactionMode::PreviousResponseId => {
+            chain_request(session, &asked.provider, end)?.map(|(end, body)| (end, unmarked(body)))
+        }
+        CompactionMode::Provider => Some((end, own_request(session, asked, end)?)),
+        CompactionMode::Auto | CompactionMode::Input => {
+            Some((end, unmarked(summary_request(session, &asked.provider, end)?)))
+        }
+    })
 }
 
 /// Returns who shortens the conversation: the application, the provider or the service that keeps it.

@@ -10,8 +10,21 @@ use crate::provider::spec::{OwnCompaction, OwnSummary};
 
 const COMPACTION: &str = "compaction";
 
-pub(super) const OWN_COMPACTION: OwnCompaction =
-    OwnCompaction { params, members: None, header: Some(("anthropic-beta", "compact-2026-09-04")), read };
+pub(super) const OWN_COMPACTION: OwnCompaction = OwnCompaction {
+    params,
+    members: None,
+    header: Some(("anthropic-beta", "compact-2026-09-04")),
+    stands_for_earlier,
+    read,
+};
+
+/// A signed block with content is the first of the conversation. Before one without a signature, of an earlier beta,
+/// the service itself leaves out what it stands for.
+fn stands_for_earlier(block: JsonRef<'_>) -> bool {
+    block.has_text("type", COMPACTION)
+        && block.find("signature").is_some()
+        && block.find("content").is_some_and(|content| content.kind() == JsonKind::String)
+}
 
 /// "Cannot be combined with `context_management`."
 fn params(params: JsonRef<'_>) -> Json {

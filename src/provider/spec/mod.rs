@@ -35,7 +35,7 @@ pub use own_compaction::OwnSummary;
 pub(crate) use parameter_codec::{DefaultsContext, ParameterCodec, TranslateForeign};
 pub use paused_turns::Pause;
 pub(crate) use paused_turns::PausedTurns;
-pub(crate) use prompt_cache::{CacheBreakpoints, PromptCache, SHORT_CACHE_LIFE, retained_cache_life};
+pub(crate) use prompt_cache::{CACHE_RETENTION, CacheBreakpoints, PromptCache, SHORT_CACHE_LIFE, retained_cache_life};
 pub(crate) use reasoning_format::{ReasoningDropping, ReasoningFormat, bare_model, is_within};
 #[cfg(test)]
 pub(crate) use recognition::{Marks, Recognition};

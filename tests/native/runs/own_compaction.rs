@@ -1,5 +1,5 @@
-//! R78: a provider's own compaction stands for what it covers, and the reasoning after it stays valid. The provider is a
-//! stand-in that compares prefixes as JSON and refuses a compaction that it did not make, or that is not first.
+//! R78: a provider's own compaction stands for what it covers, and the reasoning after it stays valid. The provider is
+//! a stand-in that compares prefixes as JSON and refuses a compaction that it did not make, or that is not first.
 
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
@@ -270,5 +270,52 @@ fn r78_compactions_are_sent_in_such_an_order() {
     let steps = [Step::Ask, Step::System, Step::Tell, Step::Compact, Step::Tell, Step::Append, Step::Swap, Step::Tell];
     for dialect in BINDING {
         assert_eq!(play(dialect, &steps), 2);
+    }
+}
+
+#[test]
+fn r78_what_precedes_a_compaction_in_an_answer_is_not_sent_to_who_made_it() {
+    for dialect in BINDING {
+        let data = MemoryStore::default();
+        let mut host = Host::open(&data, "s", "h");
+        host.append(&json!([{ "role": "system", "content": "<rules>" }]), CHAT).unwrap();
+        let answer = if dialect == CLAUDE {
+            json!({ "id": "msg_1", "type": "message", "role": "assistant", "model": "m", "stop_reason": "end_turn", "content": [
+                { "type": "compaction", "content": "They talked.", "signature": "<sealed>" },
+                { "type": "thinking", "thinking": "", "signature": "<thought>" }, { "type": "text", "text": "<well>" }],
+                "usage": { "input_tokens": 1, "output_tokens": 1 } })
+        } else {
+            json!({ "id": "resp_1", "object": "response", "model": "m", "status": "completed", "error": null, "output": [
+                { "type": "compaction", "id": "cmp_1", "encrypted_content": "<sealed>" },
+                { "type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "<thought>" },
+                { "type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+                    "content": [{ "type": "output_text", "annotations": [], "text": "<well>" }] }] })
+        };
+        host.ask(setup_of("one", dialect), "<one>", |_| Answer::Say(text("Well.")));
+        host.ask(setup_of("two", dialect), "<two>", |_| Answer::Status(200, Vec::new(), answer.to_string()));
+        let mut bodies = Vec::new();
+        for name in ["three", "four"] {
+            host = reopened(&host);
+            host.ask(setup_of(name, dialect), "<next>", |body| {
+                bodies.push(body.clone());
+                Answer::Say(text("Well."))
+            });
+        }
+        for body in &bodies {
+            let text = body.to_string();
+            let list = if dialect == CLAUDE { &body["messages"] } else { &body["input"] };
+            assert!(list[0].to_string().contains("<sealed>"), "{body:#}");
+            assert!(text.contains("<rules>") && text.contains("<thought>") && text.contains("<well>"), "{body:#}");
+            assert!(!text.contains("<one>") && !text.contains("<two>"), "{body:#}");
+        }
+        assert_eq!(host.log.borrow().history.messages().len(), 9, "the originals stay");
+        let mut elsewhere = setup_of("x", dialect);
+        elsewhere.provider.url = "https://gateway.example/v1".into();
+        for other in [elsewhere, setup("x", CHAT, false)] {
+            let log = host.log.borrow();
+            let body = host.renderer.render(&log.history, None, &request(&other), 1).unwrap().body;
+            let body = String::from_utf8(body).unwrap();
+            assert!(body.contains("<one>") && body.contains("<two>"), "{body}");
+        }
     }
 }
