@@ -105,7 +105,8 @@ export interface Rendered<Body extends object = WireBody> {
    *  has rendered. */
   stablePrefix: number;
   prefix: PrefixReuse;
-  /** With "drop_block": headers that the request needs, with your own values of the same list (`anthropic-beta`). */
+  /** Headers that the request needs, with your own values of the same list (`anthropic-beta`): with "drop_block", for a
+   *  thread, and for a compaction that Anthropic made. */
   headers?: Record<string, string>;
 }
 /** The body of a render by its dialect. The items of the lists are the provider's, of types that its SDK has. */

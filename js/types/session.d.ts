@@ -255,31 +255,36 @@ export interface ErasureReceipt {
 }
 export interface CompactOptions {
   /** "input": from the messages that are stored here. "previous_response_id": by the service, from its chain of
-   *  responses. "auto" (default): "input", unless the chain begins with a response whose content is not stored here. */
-  mode?: "auto" | "input" | "previous_response_id";
+   *  responses. "provider": by the provider's own compaction, from the messages that are stored here; the dialects
+   *  `anthropic` and `openai-responses` have one, others are `config_invalid`. "auto" (default): "input", unless the
+   *  chain begins with a response whose content is not stored here. */
+  mode?: "auto" | "input" | "previous_response_id" | "provider";
   /** Compacts less than ten answers, calls and results, too. Default false. */
   force?: boolean;
   /** "input": gets the body of a request for a summary, as UTF-8 JSON, not streamed, and returns the model's text.
    *  "previous_response_id": gets the body of a `POST /responses/compact`, and returns the body of its answer as
-   *  text. */
-  summarize: (body: Bytes, mode: "input" | "previous_response_id") => string | Promise<string>;
+   *  text. "provider": the same for OpenAI and xAI; for Anthropic the body of a `POST /v1/messages`, which needs the
+   *  header `anthropic-beta: compact-2026-09-04`. */
+  summarize: (body: Bytes, mode: "input" | "previous_response_id" | "provider") => string | Promise<string>;
   /** The body's dialect. Default: that of the last run or render of this session object, with its `params`, else that
-   *  of the newest stored answer, with its model. */
+   *  of the newest stored answer, with its model. With "provider" the body also has the instructions and tools of the
+   *  last run or render in this dialect. */
   dialect?: Dialect;
   /** Members of the body, such as `model` and `max_tokens`. Only with `dialect`. */
   params?: Record<string, unknown>;
 }
 /** Compacted: "threshold" (there are ten answers, calls and results, or more), "forced" (`force`), "was_deferred" (an
  *  earlier call was "deferred"). Not compacted: "below_threshold"; "nothing_new" (no turn is over that is not
- *  compacted); "deferred" (made when the turn is over: by this object, else by the next call that can); "under_way"
- *  (another call here); "superseded" (another tab compacted meanwhile or changed those messages, or a run continued the
- *  chain of responses). */
+ *  compacted); "no_summary" (the provider could not summarize the conversation); "deferred" (made when the turn is
+ *  over: by this object, else by the next call that can); "under_way" (another call here); "superseded" (another tab
+ *  compacted meanwhile or changed those messages, or a run continued the chain of responses). */
 export type CompactReason =
   | "threshold"
   | "forced"
   | "was_deferred"
   | "below_threshold"
   | "nothing_new"
+  | "no_summary"
   | "deferred"
   | "under_way"
   | "superseded";

@@ -8,7 +8,7 @@
 
 use crate::encoding::encode_fields;
 use crate::json::Json;
-use crate::message::{Dialect, Message, PartBody, Role};
+use crate::message::{AnswerMeta, Dialect, Message, PartBody, Role};
 
 /// A summary as it is stored, in the record of an append.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,12 +38,19 @@ impl StoredSummary {
         Self { coverage, message: summary_message(Role::User, text), reducer_hash: None, chain_start }
     }
 
-    /// Creates a compaction from the items that a service of this dialect returned instead of its chain of responses.
+    /// Creates a compaction from the items that a service of this dialect returned instead of its chain of responses,
+    /// or instead of the messages that it was sent.
     #[must_use]
     pub fn of_items(coverage: Coverage, dialect: Dialect, items: Vec<Json>, chain_start: Option<String>) -> Self {
         let parts = items.into_iter().map(|item| PartBody::Opaque(item).into()).collect();
         let message = Message { parts, dialect: Some(dialect), ..summary_message(Role::Assistant, "") };
         Self { coverage, message, reducer_hash: None, chain_start }
+    }
+
+    /// Sets the facts of the answer with the items: only a provider that can read them gets them.
+    #[must_use]
+    pub fn made_by(self, answer: AnswerMeta) -> Self {
+        Self { message: Message { answer: Some(Box::new(answer)), ..self.message }, ..self }
     }
 }
 

@@ -29,7 +29,13 @@ impl History {
     /// Returns the newest compaction that applies and that a request of the dialect may contain.
     #[must_use]
     pub fn compaction_for(&self, dialect: Option<Dialect>) -> Option<&ActiveSummary> {
-        self.summaries().compaction_for(dialect)
+        self.compaction_where(&|summary| summary.is_for(dialect))
+    }
+
+    /// Returns the newest compaction that applies and for which `reads` returns true.
+    #[must_use]
+    pub fn compaction_where(&self, reads: &dyn Fn(&ActiveSummary) -> bool) -> Option<&ActiveSummary> {
+        self.summaries().compaction_where(reads)
     }
 
     /// Returns the summary that applies: that of the reducer, or with `None` the compaction.

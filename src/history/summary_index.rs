@@ -72,9 +72,9 @@ impl SummaryIndex {
         self.active.iter().rev().find(|summary| summary.stored.reducer_hash == reducer_hash)
     }
 
-    /// Returns the newest compaction that a request of the dialect may contain.
-    pub fn compaction_for(&self, dialect: Option<Dialect>) -> Option<&ActiveSummary> {
-        self.active.iter().rev().find(|summary| summary.stored.reducer_hash.is_none() && summary.is_for(dialect))
+    /// Returns the newest compaction for which `reads` returns true.
+    pub fn compaction_where(&self, reads: &dyn Fn(&ActiveSummary) -> bool) -> Option<&ActiveSummary> {
+        self.active.iter().rev().find(|summary| summary.stored.reducer_hash.is_none() && reads(summary))
     }
 
     /// Returns what a summary of the messages up to the one at the index `last` covers.

@@ -61,9 +61,19 @@ impl<'h> Delta<'h> {
     /// owner is no service.
     #[must_use]
     pub fn new(owner: &StateOwner, dialect: Dialect, history: &'h History, live: Option<&'h History>) -> Self {
+        Self::with_compaction(owner, dialect, (history, live), history.compaction_for(Some(dialect)))
+    }
+
+    /// As [`new`](Self::new), with the newest compaction that the provider of the next request can read.
+    #[must_use]
+    pub fn with_compaction(
+        owner: &StateOwner,
+        dialect: Dialect,
+        (history, live): (&'h History, Option<&'h History>),
+        compaction: Option<&'h ActiveSummary>,
+    ) -> Self {
         let service = OwnerService { owner, dialect };
         let in_live = service.newest_answer(live).map(|(index, answer)| (Some(index), answer));
-        let compaction = history.compaction();
         let from =
             compaction.filter(|compaction| owner.replaces_chain(compaction)).map_or(0, |compaction| compaction.end);
         let in_history = || service.newest_answer(Some(history)).filter(|(index, _)| *index >= from);

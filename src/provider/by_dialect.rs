@@ -9,6 +9,7 @@ use super::request::{
     self, Parameter, ProviderRequest, ReasoningReader, RequestHead, ToolDefinition, TranslatedParameter, Withheld,
 };
 use super::rules::{self, RepairOptions};
+use super::spec::OwnSummary;
 use super::stream::{self, Assembled, StreamAssembler};
 use crate::error::Result;
 use crate::finding::Report;
@@ -159,6 +160,13 @@ impl ProviderRequest {
     pub fn with_service_header(&self, owner: &StateOwner) -> Option<Self> {
         request::with_service_header(spec(self.dialect), self, owner)
     }
+
+    /// Returns the request with the header that it needs if it contains what the provider's own compaction returned;
+    /// `None` if it needs none.
+    #[must_use]
+    pub fn with_compaction_header(&self) -> Option<Self> {
+        request::with_compaction_header(spec(self.dialect), self)
+    }
 }
 
 /// Rejects an owner that the request's dialect or parameters cannot have.
@@ -221,6 +229,20 @@ pub fn compaction_request(dialect: Dialect, model: Option<&str>, previous: &str)
 #[must_use]
 pub fn compacted_items(dialect: Dialect, answer: &str) -> Option<Vec<Json>> {
     request::compacted_items(spec(dialect), answer)
+}
+
+/// Returns true if providers of the dialect compact a conversation themselves.
+#[must_use]
+pub fn has_own_compaction(dialect: Dialect) -> bool {
+    spec(dialect).own_compaction.is_some()
+}
+
+/// Reads the body of a provider's answer to a request for its own compaction.
+#[must_use]
+pub fn read_own_summary(dialect: Dialect, answer: &str) -> OwnSummary {
+    let compaction = spec(dialect).own_compaction.as_ref();
+    let read = compaction.and_then(|compaction| Some((compaction.read)(JsonRef::parse(answer).ok()?)));
+    read.unwrap_or(OwnSummary::Unknown)
 }
 
 /// Removes the members that contain credentials from `params`.

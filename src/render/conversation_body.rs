@@ -27,6 +27,8 @@ pub fn conversation_body(live: &History, request: &RenderRequest<'_>, now: Ms) -
         trimmed: None,
         delta: None,
         dialect: Some(request.provider.dialect),
+        compaction: None,
+        compacted_before: 0,
         handoffs: &[],
         scope: HistoryScope::Whole,
         sent: None,

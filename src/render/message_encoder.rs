@@ -157,7 +157,7 @@ impl MessageEncoder {
     }
 
     /// Returns a body with an encoded message and the messages before it, between two messages that no provider
-    /// rejects.
+    /// rejects; before the second one only, if it is a compaction.
     fn probe(&self, text: &str, message: JoinedMessage<'_, '_>) -> String {
         let plain = self.spec.body.placeholder_message;
         let model = if self.settings.model.is_empty() { ANY_MODEL } else { self.settings.model };
@@ -172,8 +172,11 @@ impl MessageEncoder {
         }
         let list = object.key(self.spec.items.list);
         list.push('[');
-        list.push_str(plain);
-        list.push(',');
+        // A provider's own compaction is the first message.
+        if message.item.origin != DraftOrigin::Replacement {
+            list.push_str(plain);
+            list.push(',');
+        }
         for (at, item) in message.before.iter().enumerate() {
             let deferred = message.before.get(..at).unwrap_or(&[]);
             let mut context =

@@ -20,6 +20,7 @@ mod joined_message;
 mod last_request;
 mod message_encoder;
 mod missing_reasoning;
+mod own_compaction_body;
 mod prefix_ledger;
 mod prefix_reuse;
 mod reasoning_choice;
@@ -37,6 +38,7 @@ pub use body_filter::{BodyFilterReply, ComposedItem, FilterableBody, FilteredBod
 pub use conversation_body::conversation_body;
 pub use convert::convert;
 pub use last_request::LastRequest;
+pub use own_compaction_body::{OwnCompactionBody, own_compaction_body};
 pub use prefix_reuse::PrefixReuse;
 pub use renderer::{RenderStep, Rendered, Renderer};
 pub use replayed_messages::replayed_messages;

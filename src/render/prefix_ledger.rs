@@ -6,9 +6,10 @@
 //! reasoning goes too, by the same comparison; and reasoning that was made after such an omission stays.
 
 use super::draft_changes::DraftChanges;
+use super::encoded_text::extend_prefix;
 use crate::finding::{Action, Finding, FindingCode, PrefixChange};
 use crate::json::JsonRef;
-use crate::message::{AnswerMeta, PrefixMark};
+use crate::message::{AnswerMeta, Message, PrefixMark};
 use crate::provider::{DialectSpec, ProviderRequest, Readability, ReasoningReader, spec};
 use crate::replay::{Policy, UnboundReasoning};
 
@@ -17,6 +18,43 @@ use crate::replay::{Policy, UnboundReasoning};
 pub(super) struct HeadHashes {
     pub instructions: u64,
     pub tools: u64,
+}
+
+/// The hash of the items before a place in a body's list.
+///
+/// After a provider's own compaction it accepts what it would after the messages that the compaction stands for
+/// (documentation of Anthropic, "Compaction and preserved thinking", 2026-11): a second hash is that of the list which
+/// has them in its place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ListPrefix {
+    /// The hash of the items that are sent.
+    pub items: u64,
+    original: Option<u64>,
+}
+
+impl ListPrefix {
+    /// Returns the prefix with another item.
+    pub fn extended(self, item: u64) -> Self {
+        let original = self.original.map(|original| extend_prefix(original, item));
+        Self { items: extend_prefix(self.items, item), original }
+    }
+
+    /// Returns the prefix after a compaction, which stands for a list with this hash.
+    pub fn standing_for(self, original: u64) -> Self {
+        Self { original: Some(original), ..self }
+    }
+
+    /// Returns true if an answer with this mark was given to the same items.
+    pub fn is_of(self, mark: PrefixMark) -> bool {
+        mark.items == self.items || Some(mark.items) == self.original
+    }
+}
+
+/// Returns the hash of the list that the provider's own compaction stands for, if what precedes the messages is what
+/// it was when the compaction was made.
+pub(super) fn compacted_list(message: &Message, head: HeadHashes) -> Option<u64> {
+    let mark = message.answer.as_ref()?.prefix?;
+    (mark.instructions == head.instructions && mark.tools == head.tools).then_some(mark.items)
 }
 
 /// What the decision about the reasoning of one answer needs to know.

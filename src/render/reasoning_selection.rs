@@ -3,20 +3,19 @@
 use super::body_builder::{BodyBuilder, BodySpan};
 use super::composed_head::HeadMembers;
 use super::draft_changes::DraftChanges;
-use super::encoded_text::extend_prefix;
 use super::encoding_cache::{HeadTexts, StablePrefix};
 use super::joined_message::JoinedMessage;
 use super::missing_reasoning::LoopMessages;
-use super::prefix_ledger::{AnswerFacts, HeadHashes, PrefixLedger, WalkedChanges, omitted};
+use super::prefix_ledger::{AnswerFacts, HeadHashes, ListPrefix, PrefixLedger, WalkedChanges, compacted_list, omitted};
 use super::prefix_reuse::PrefixReuse;
 use super::reasoning_choice::{ReasoningChoice, ReasoningContext};
 use super::request::RenderRequest;
 use super::settled_body::{AnswerInBody, BodyLedger, SettledBody, reasoning_key};
 use crate::finding::{Action, Finding, PrefixChange, Report, Severity};
 use crate::json::Json;
-use crate::message::{PrefixMark, Role};
+use crate::message::{Message, PrefixMark, Role};
 use crate::provider::{DialectSpec, ProviderRequest, RepairOptions, repair_rendered};
-use crate::replay::{DraftMessage, RequestDraft};
+use crate::replay::{DraftMessage, DraftOrigin, RequestDraft};
 use std::collections::BTreeMap;
 
 /// The selection of one body's reasoning.
@@ -73,7 +72,7 @@ impl<'c> ReasoningSelection<'c> {
         }
         let compares = self.ledger.compares();
         let mut changes = None;
-        let (mut findings, mut prefix) = (Report::new(), 0);
+        let (mut findings, mut prefix) = (Report::new(), self.beginning(body, draft));
         for at in 0..body.spans.len() {
             let Some(body_span) = body.spans.get(at).copied() else { break };
             let answer = body_span.index.filter(|_| body_span.span.has_reasoning);
@@ -94,7 +93,7 @@ impl<'c> ReasoningSelection<'c> {
                 }
             }
             if compares {
-                prefix = body.spans.get(at).map_or(prefix, |span| extended(body, span, prefix));
+                prefix = body.spans.get(at).map_or(prefix, |span| self.extended(body, span, draft, prefix));
             }
         }
         drop(changes);
@@ -108,12 +107,12 @@ impl<'c> ReasoningSelection<'c> {
         &self,
         index: usize,
         message: JoinedMessage<'_, '_>,
-        prefix: u64,
+        prefix: ListPrefix,
         changes: &mut WalkedChanges<'_, '_>,
     ) -> Option<PrefixChange> {
         let meta = message.item.message.answer.as_deref();
         let mark = meta.and_then(|meta| meta.prefix);
-        let has_same_items = mark.is_some_and(|mark| mark.items == prefix) && changes.inside(index).is_none();
+        let has_same_items = mark.is_some_and(|mark| prefix.is_of(mark)) && changes.inside(index).is_none();
         let change = if has_same_items { None } else { changes.before(index, mark.is_some()) };
         let facts = AnswerFacts { meta, has_same_items, change };
         let omission = self.ledger.omission(self.spec, self.head.unwrap_or_default(), &facts);
@@ -161,7 +160,8 @@ impl<'c> ReasoningSelection<'c> {
     /// Returns what is known of the answers in a body.
     pub fn body_ledger(&self, body: &BodyBuilder<'_, '_, '_>, draft: &RequestDraft<'_>, report: &Report) -> BodyLedger {
         let mut changes = WalkedChanges::new(DraftChanges::new(draft, self.context.history, report));
-        let (mut answers, mut prefix) = (BTreeMap::new(), 0);
+        let (mut answers, mut prefix) = (BTreeMap::new(), self.beginning(body, draft));
+        let mut compacted = self.first_with_compaction(body, draft).map(|message| (0, message.clone()));
         for body_span in &body.spans {
             if let Some(index) = body_span.index.filter(|_| body_span.span.has_reasoning)
                 && let Some(item) = draft.messages.get(index)
@@ -176,14 +176,18 @@ impl<'c> ReasoningSelection<'c> {
                     let answer = AnswerInBody {
                         message_id: item.message.id.clone(),
                         meta: meta.clone(),
-                        composed_prefix: prefix,
+                        composed_prefix: prefix.items,
                         change,
                         is_whole: is_whole && at == 0,
                     };
                     answers.insert(key, answer);
                 }
             }
-            prefix = extended(body, body_span, prefix);
+            let is_first = prefix == ListPrefix::default();
+            prefix = self.extended(body, body_span, draft, prefix);
+            if let Some(message) = compaction_in(draft, body_span).filter(|_| is_first) {
+                compacted = Some((prefix.items, message.clone()));
+            }
         }
         let hashes = |body_span: &BodySpan| body_span.span.hashes(body.encoded(body_span));
         let composed = body.spans.iter().flat_map(hashes).copied().collect();
@@ -195,8 +199,46 @@ impl<'c> ReasoningSelection<'c> {
             has_provided: has_provided(draft),
             answers,
             composed,
+            compacted,
             in_loop: Some(LoopMessages::new(body, draft, self.provider)),
         }
+    }
+
+    /// Returns the prefix before the first item.
+    fn beginning(&self, body: &BodyBuilder<'_, '_, '_>, draft: &RequestDraft<'_>) -> ListPrefix {
+        let first = self.first_with_compaction(body, draft);
+        let original = first.and_then(|message| compacted_list(message, self.head.unwrap_or_default()));
+        original.map_or_else(ListPrefix::default, |original| ListPrefix::default().standing_for(original))
+    }
+
+    /// Returns the first message of the list, if it is an answer that begins with a compaction.
+    fn first_with_compaction<'d>(
+        &self,
+        body: &BodyBuilder<'_, '_, '_>,
+        draft: &'d RequestDraft<'_>,
+    ) -> Option<&'d Message> {
+        let own = self.spec.own_compaction.as_ref()?;
+        let first = body.spans.iter().find(|body_span| body_span.span.count > 0)?;
+        let item = draft.messages.get(first.index?)?;
+        let is_stored = matches!(item.origin, DraftOrigin::Stored(index) if index > 0);
+        (is_stored && item.message.dialect == Some(self.spec.dialect()) && own.begins(item.message))
+            .then_some(item.message)
+    }
+
+    /// Returns a prefix that is extended by the items of a span.
+    fn extended(
+        &self,
+        body: &BodyBuilder<'_, '_, '_>,
+        body_span: &BodySpan,
+        draft: &RequestDraft<'_>,
+        prefix: ListPrefix,
+    ) -> ListPrefix {
+        let items = body_span.span.hashes(body.encoded(body_span));
+        let extended = items.iter().fold(prefix, |prefix, item| prefix.extended(*item));
+        let is_first = prefix == ListPrefix::default();
+        let compaction = compaction_in(draft, body_span).filter(|_| is_first);
+        let original = compaction.and_then(|message| compacted_list(message, self.head.unwrap_or_default()));
+        original.map_or(extended, |original| extended.standing_for(original))
     }
 
     fn reasoning_in(&self, text: &str) -> Vec<u64> {
@@ -245,9 +287,10 @@ impl<'c> ReasoningSelection<'c> {
     }
 }
 
-/// Returns the hash of a list that is extended by the items of a span.
-fn extended(body: &BodyBuilder<'_, '_, '_>, body_span: &BodySpan, prefix: u64) -> u64 {
-    body_span.span.hashes(body.encoded(body_span)).iter().fold(prefix, |prefix, item| extend_prefix(prefix, *item))
+/// Returns what a provider's own compaction returned, if a span is that.
+fn compaction_in<'d>(draft: &'d RequestDraft<'_>, body_span: &BodySpan) -> Option<&'d Message> {
+    let item = draft.messages.get(body_span.index?)?;
+    (item.origin == DraftOrigin::Replacement && item.message.answer.is_some()).then_some(item.message)
 }
 
 fn has_provided(draft: &RequestDraft<'_>) -> bool {

@@ -375,12 +375,15 @@ fn replay_input<'r>(
     delta: Option<&'r Delta<'r>>,
     caches: ReplayCaches<'r>,
 ) -> ReplayInput<'r, 'r> {
+    let compacted_before = request.compacted_before(input.history);
     ReplayInput {
         history: input.history,
         live: input.live,
         trimmed: Some(caches.trimmed),
         delta,
         dialect: Some(request.provider.dialect),
+        compaction: request.compaction(input.history).filter(|_| compacted_before == 0),
+        compacted_before,
         extra_content,
         policy: request.policy,
         handoffs: input.handoffs,
@@ -402,7 +405,7 @@ fn unacknowledged<'r>(input: &RenderInput<'r>, request: &RenderRequest<'_>) -> R
         return Ok(None);
     }
     check_owner(request.provider, owner)?;
-    let delta = Delta::new(owner, request.provider.dialect, history, live);
+    let delta = Delta::with_compaction(owner, request.provider.dialect, (history, live), request.compaction(history));
     delta.check_calls_are_open()?;
     let spec = spec(request.provider.dialect);
     let keeps_head = spec.service_state.as_ref().is_some_and(ServiceState::keeps_head);

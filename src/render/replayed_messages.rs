@@ -18,6 +18,8 @@ pub fn replayed_messages(history: &History, live: &History, policy: &Policy, now
         trimmed: None,
         delta: None,
         dialect: None,
+        compaction: history.compaction_for(None),
+        compacted_before: 0,
         extra_content,
         policy,
         handoffs: &[],

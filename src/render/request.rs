@@ -1,9 +1,10 @@
 //! What a renderer builds a body from.
 
 use crate::clock::Ms;
-use crate::history::History;
+use crate::history::{ActiveSummary, History};
+use crate::message::Message;
 use crate::owner::StateOwner;
-use crate::provider::{ProviderRequest, ToolDefinition};
+use crate::provider::{ProviderRequest, Readability, ReasoningReader, ToolDefinition, spec};
 use crate::replay::{HandoffView, HistoryScope, Policy, SentRequest, UnboundReasoning};
 use std::borrow::Cow;
 
@@ -34,17 +35,48 @@ impl<'r> RenderRequest<'r> {
         matches!(self.sent_provider(), Cow::Owned(_))
     }
 
+    /// Returns the newest compaction that the provider can read: a summary in text, or items of its own dialect that
+    /// were made where its reasoning could be, too.
+    #[must_use]
+    pub fn compaction<'h>(&self, history: &'h History) -> Option<&'h ActiveSummary> {
+        let dialect = self.provider.dialect;
+        history.compaction_where(&|summary| summary.is_for(Some(dialect)) && self.reads(&summary.stored.message))
+    }
+
+    /// Returns the index of the newest stored answer that begins with what the provider itself says stands for all
+    /// before it, if no compaction covers it; 0 without one.
+    #[must_use]
+    pub fn compacted_before(&self, history: &History) -> usize {
+        let spec = spec(self.provider.dialect);
+        let Some(own) = spec.own_compaction.as_ref() else { return 0 };
+        let covered = self.compaction(history).map_or(0, |compaction| compaction.end);
+        let begins = |message: &Message| message.dialect == Some(spec.dialect()) && own.begins(message);
+        let uncovered = history.messages().get(covered..).unwrap_or_default();
+        let newest = uncovered.iter().rposition(|message| begins(message) && self.reads(message));
+        newest.map_or(0, |index| covered + index)
+    }
+
+    /// Returns true if the provider can read what was made where a message was.
+    fn reads(&self, message: &Message) -> bool {
+        let Some(answer) = message.answer.as_deref() else { return true };
+        let reader = ReasoningReader::new(self.provider, self.policy.same_makers());
+        reader.reads(spec(self.provider.dialect).reasoning, Some(answer)) == Readability::Readable
+    }
+
     /// Returns the provider as a request of this owner names it, with all headers.
     #[must_use]
-    pub fn provider_for(&self, owner: &StateOwner) -> Cow<'r, ProviderRequest> {
+    pub fn provider_for(&self, owner: &StateOwner, history: &History) -> Cow<'r, ProviderRequest> {
         let sent = self.sent_provider();
-        sent.with_service_header(owner).map_or(sent, Cow::Owned)
+        let sent = sent.with_service_header(owner).map_or(sent, Cow::Owned);
+        let is_of_provider = |compaction: &ActiveSummary| compaction.stored.message.dialect.is_some();
+        let needs_header = *owner != StateOwner::Caller && self.compaction(history).is_some_and(is_of_provider);
+        needs_header.then(|| sent.with_compaction_header()).flatten().map_or(sent, Cow::Owned)
     }
 
     /// Returns the headers that the provider needs beside those of the application, or with another value.
     #[must_use]
-    pub fn added_headers(&self, owner: &StateOwner) -> Vec<(String, String)> {
-        let sent = self.provider_for(owner);
+    pub fn added_headers(&self, owner: &StateOwner, history: &History) -> Vec<(String, String)> {
+        let sent = self.provider_for(owner, history);
         sent.headers.iter().filter(|header| !self.provider.headers.contains(header)).cloned().collect()
     }
 }

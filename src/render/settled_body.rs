@@ -3,12 +3,12 @@
 
 use super::encoded_text::{extend_prefix, item_hash, member_hash};
 use super::missing_reasoning::LoopMessages;
-use super::prefix_ledger::{AnswerFacts, HeadHashes, PrefixLedger, omitted};
+use super::prefix_ledger::{AnswerFacts, HeadHashes, ListPrefix, PrefixLedger, compacted_list, omitted};
 use super::request::RenderRequest;
 use crate::finding::{Action, Finding, PrefixChange, Report, Severity};
 use crate::id::hash_words;
 use crate::json::{ArrayWriter, Json, JsonRef, ObjectWriter};
-use crate::message::{AnswerMeta, Dialect, PrefixMark};
+use crate::message::{AnswerMeta, Dialect, Message, PrefixMark};
 use crate::provider::{RepairOptions, Settings, repair_rendered, spec};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,6 +41,9 @@ pub struct BodyLedger {
     pub(super) answers: BTreeMap<u64, AnswerInBody>,
     /// The hashes of the composed items.
     pub(super) composed: BTreeSet<u64>,
+    /// What the provider's own compaction returned, which begins the list, with the hash of the list up to its end; or
+    /// the answer that begins with one, with that of an empty list.
+    pub(super) compacted: Option<(u64, Message)>,
     /// The messages of which it is reported if they lack the reasoning that the model demands (R73).
     pub(super) in_loop: Option<LoopMessages>,
 }
@@ -95,6 +98,8 @@ impl BodyLedger {
             has_provided: mark.has_provided,
             answers,
             composed,
+            // Its mark is of the body that has it.
+            compacted: None,
             // The composed body was checked.
             in_loop: None,
         }
@@ -128,13 +133,16 @@ impl BodyLedger {
             tools: member_hash(spec, spec.tools.list_in(view)),
         };
         let list = view.get(spec.items.list).unwrap_or_default();
+        let begun = self.compacted.as_ref().filter(|(end, _)| *end == 0);
+        let original = begun.and_then(|(_, message)| compacted_list(message, head));
+        let prefix = ListPrefix::default();
         let mut walk = ListWalk {
             ledger: self,
             rules: self.ledger.for_body(spec, view),
             head,
             changed_by,
             items: list.items().collect(),
-            prefix: 0,
+            prefix: original.map_or(prefix, |original| prefix.standing_for(original)),
             written: Vec::new(),
             omitted: None,
         };
@@ -142,7 +150,7 @@ impl BodyLedger {
         let mark = instructions.filter(|_| self.ledger.sees_prefix()).map(|_| PrefixMark {
             instructions: head.instructions,
             tools: head.tools,
-            items: walk.prefix,
+            items: walk.prefix.items,
             is_filtered: self.is_filtered || changed_by == PrefixChange::Filter,
             has_provided: self.has_provided,
         });
@@ -170,8 +178,8 @@ struct ListWalk<'b> {
     head: HeadHashes,
     changed_by: PrefixChange,
     items: Vec<JsonRef<'b>>,
-    /// The hash of the items that are written.
-    prefix: u64,
+    /// The items that are written.
+    prefix: ListPrefix,
     written: Vec<Cow<'b, str>>,
     /// The reason of the first omission.
     omitted: Option<PrefixChange>,
@@ -220,7 +228,11 @@ impl<'b> ListWalk<'b> {
     }
 
     fn write(&mut self, item: Cow<'b, str>) {
-        self.prefix = extend_prefix(self.prefix, item_hash(spec(self.ledger.dialect), &item));
+        self.prefix = self.prefix.extended(item_hash(spec(self.ledger.dialect), &item));
+        let compacted = self.ledger.compacted.as_ref().filter(|(end, _)| *end == self.prefix.items);
+        if let Some(original) = compacted.and_then(|(_, message)| compacted_list(message, self.head)) {
+            self.prefix = self.prefix.standing_for(original);
+        }
         self.written.push(item);
     }
 
@@ -239,7 +251,12 @@ impl<'b> ListWalk<'b> {
 
     /// Returns why the reasoning of an answer is left out. `starts` are the hashes before the items at which it may
     /// begin.
-    fn omission(&self, answer: Option<&AnswerInBody>, starts: &[u64], items: Range<usize>) -> Option<PrefixChange> {
+    fn omission(
+        &self,
+        answer: Option<&AnswerInBody>,
+        starts: &[ListPrefix],
+        items: Range<usize>,
+    ) -> Option<PrefixChange> {
         let meta = answer.and_then(|answer| answer.meta.as_deref());
         let mark = meta.and_then(|meta| meta.prefix);
         let spec = spec(self.ledger.dialect);
@@ -247,11 +264,12 @@ impl<'b> ListWalk<'b> {
         let is_composed = |item: &JsonRef<'_>| self.ledger.composed.contains(&item_hash(spec, item.as_raw()));
         let is_whole = answer.is_none_or(|answer| answer.is_whole)
             && (!spec.reasoning.has_inner_reasoning(items) || items.iter().all(is_composed));
-        let is_as_composed = is_whole && answer.is_some_and(|answer| starts.contains(&answer.composed_prefix));
+        let is_as_composed =
+            is_whole && answer.is_some_and(|answer| starts.iter().any(|start| start.items == answer.composed_prefix));
         let change = answer.and_then(|answer| answer.change).or(self.omitted);
         let facts = AnswerFacts {
             meta,
-            has_same_items: is_whole && mark.is_some_and(|mark| starts.contains(&mark.items)),
+            has_same_items: is_whole && mark.is_some_and(|mark| starts.iter().any(|start| start.is_of(mark))),
             change: change.or((!is_as_composed).then_some(self.changed_by)),
         };
         self.rules.omission(spec, self.head, &facts)

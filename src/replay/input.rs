@@ -8,7 +8,7 @@ use super::request_draft::{DraftMessage, DraftOrigin, ExtraContent};
 use super::selection::ReplayChoice;
 use super::sent_request::SentRequest;
 use crate::clock::Ms;
-use crate::history::History;
+use crate::history::{ActiveSummary, History};
 use crate::message::{Dialect, Message};
 use crate::owner::Delta;
 
@@ -24,8 +24,14 @@ pub struct ReplayInput<'h, 'p> {
     /// What the service that owns the conversation has not acknowledged; the draft has only that. `None` if no service
     /// owns it.
     pub delta: Option<&'p Delta<'h>>,
-    /// The dialect of the request; without one, no summary of a service is sent.
+    /// The dialect of the request.
     pub dialect: Option<Dialect>,
+    /// The compaction that the request contains instead of what it covers, if no service owns the conversation: the
+    /// newest that the provider can read.
+    pub compaction: Option<&'h ActiveSummary>,
+    /// The index of the stored answer that begins with what its provider says stands for all before it; 0 without one.
+    /// There is no other compaction then.
+    pub compacted_before: usize,
     /// Returns what an answer contains in a form that only its own dialect has.
     pub extra_content: fn(&Message) -> ExtraContent,
     /// The settings.

@@ -13,6 +13,7 @@ use super::policy::Citations;
 use super::reduce::{PendingQuestion, fit_budgets};
 use super::request_draft::{DraftMessage, DraftOrigin, DraftResult, RequestDraft};
 use super::select::LateSelection;
+use super::sent_draft::compaction_hash;
 use super::sent_request::{SentRequest, SentRequestRecord};
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::history::LateResult;
@@ -28,7 +29,7 @@ pub(super) fn repeated_draft<'h>(
     input: &ReplayInput<'h, '_>,
     report: &mut Report,
 ) -> Result<Result<RequestDraft<'h>, Cut>, Box<PendingQuestion<'h>>> {
-    if sent.record.has_other_compaction(input.history.compaction_for(input.dialect)) {
+    if sent.record.has_other_compaction(compaction_hash(input)) {
         return Ok(Err(Cut::Compaction));
     }
     let repeated = RepeatedMessages { sent, input, late: LateSelection { history: input.history, live: input.live } };
@@ -81,7 +82,7 @@ impl<'h> RepeatedMessages<'h, '_, '_> {
     /// Returns the messages of the last request. Returns `None` if one of them is not there any more.
     fn repeated(&self) -> Option<Vec<DraftMessage<'h>>> {
         let input = self.input;
-        let compaction = input.history.compaction_for(input.dialect);
+        let compaction = input.compaction;
         let mut messages = Vec::new();
         for range in &self.sent.record.ranges {
             match &range.message {

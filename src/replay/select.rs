@@ -46,8 +46,10 @@ pub(super) fn select<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> Re
     };
     let all = |count: usize| (0..count).map(|index| (index, Unacknowledged::Message)).collect();
     let end = input.scope.end_of(history);
-    let compaction = input.delta.map_or_else(|| history.compaction_for(input.dialect), Delta::compaction);
-    for (at, sent) in input.delta.map_or_else(|| not_compacted(history, compaction), Delta::stored) {
+    let compaction = input.delta.map_or(input.compaction, Delta::compaction);
+    let compacted_before = if input.delta.is_some() { 0 } else { input.compacted_before };
+    let end_of_covered = compaction.map_or(compacted_before, |compaction| compaction.end);
+    for (at, sent) in input.delta.map_or_else(|| not_covered(history, end_of_covered), Delta::stored) {
         if let Some(message) = history.messages().get(at).filter(|message| at < end && !is_live(message)) {
             add(history, DraftOrigin::Stored(at), message, sent);
         }
@@ -66,6 +68,9 @@ pub(super) fn select<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> Re
     if let Some(compaction) = compaction {
         insert_compaction(&mut messages, compaction, report);
     }
+    if compacted_before > 0 {
+        begin_with_compaction(&mut messages, history, compacted_before, report);
+    }
     RequestDraft { messages, is_repeated: false, cut: None }
 }
 
@@ -80,9 +85,8 @@ fn place_in_delta(delta: &Delta<'_>, draft: &DraftMessage<'_>) -> u8 {
     }
 }
 
-/// Returns the indexes of the stored messages that a compaction does not cover.
-fn not_compacted(history: &History, compaction: Option<&ActiveSummary>) -> Vec<(usize, Unacknowledged)> {
-    let end = compaction.map_or(0, |compaction| compaction.end);
+/// Returns the indexes of the stored messages that a compaction of those before the index `end` does not cover.
+fn not_covered(history: &History, end: usize) -> Vec<(usize, Unacknowledged)> {
     let messages = history.messages().iter().enumerate();
     let sent = messages.filter(|(index, message)| *index >= end || message.is_system());
     sent.map(|(index, _)| (index, Unacknowledged::Message)).collect()
@@ -98,6 +102,21 @@ fn insert_compaction<'h>(messages: &mut Vec<DraftMessage<'h>>, compaction: &'h A
     let finding =
         Finding::info(FindingCode::Reduced, "the messages up to this one are compacted; their summary is sent");
     report.push(finding.of_message(last).with_action(Action::Synthesized));
+}
+
+/// Moves the answer at an index of the history to the place after the system messages at the beginning: it begins with
+/// what stands for the messages before it.
+fn begin_with_compaction(messages: &mut [DraftMessage<'_>], history: &History, answer: usize, report: &mut Report) {
+    let first = history.messages().iter().take_while(|message| message.is_system()).count();
+    messages.sort_by_key(|item| match item.origin {
+        DraftOrigin::Stored(index) if index < first => 0,
+        DraftOrigin::Stored(index) if index == answer => 1,
+        _ => 2,
+    });
+    let text = "the messages up to this one are compacted; the answer with the compaction is sent";
+    let last = answer.checked_sub(1).and_then(|last| history.messages().get(last));
+    let finding = Finding::info(FindingCode::Reduced, text).with_action(Action::Dropped);
+    report.extend(last.map(|last| finding.of_message(&last.id)));
 }
 
 /// Returns the calls of a message that are sent, with their results, if no service has the message.

@@ -6,6 +6,7 @@ use super::request_draft::{DraftMessage, DraftOrigin, RequestDraft};
 use super::sent_request::{SentRequest, SentRequestRecord, hash_of};
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::history::{ActiveSummary, History};
+use crate::id::hash_words;
 use crate::tool::ToolInvocation;
 
 impl SentRequest {
@@ -13,7 +14,7 @@ impl SentRequest {
     #[must_use]
     pub fn of(draft: &RequestDraft<'_>, input: &ReplayInput<'_, '_>, report: &[Finding]) -> Self {
         let is_run = !matches!(input.scope, HistoryScope::Whole);
-        let compaction = input.history.compaction_for(input.dialect);
+        let compaction = input.compaction;
         let mut builder = RangeBuilder::new(input);
         for item in &draft.messages {
             match item.origin {
@@ -39,7 +40,7 @@ impl SentRequest {
             base: base.to_owned(),
             run: last_live.as_ref().and_then(|last| last.run_id.clone()),
             live_end: last_live.map(|last| last.id),
-            compaction: compaction.map_or(0, hash_of),
+            compaction: compaction_hash(input),
             ranges: builder.into_ranges(),
             is_reduced: !report.is_empty(),
             ..SentRequestRecord::default()
@@ -60,6 +61,14 @@ impl SentRequestRecord {
         let sent = draft.iter().filter(is_decided).flat_map(|item| &item.calls);
         stored.saturating_sub(sent.filter(|call| is_open(call.invocation)).count())
     }
+}
+
+/// Returns a hash of what the compaction in a request covers; 0 without one.
+pub(super) fn compaction_hash(input: &ReplayInput<'_, '_>) -> u64 {
+    let answer = input.history.messages().get(input.compacted_before).filter(|_| input.compacted_before > 0);
+    // Never 0, which stands for none.
+    let of_answer = answer.map_or(0, |answer| hash_words(5, answer.id.as_bytes()) | 1);
+    input.compaction.map_or(of_answer, hash_of)
 }
 
 fn is_compaction(item: &DraftMessage<'_>, compaction: Option<&ActiveSummary>) -> bool {

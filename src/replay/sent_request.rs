@@ -142,8 +142,9 @@ impl SentRequestRecord {
     }
 
     /// Returns true if a compaction is in force that was not, or another one, or none any more.
-    pub(super) fn has_other_compaction(&self, compaction: Option<&ActiveSummary>) -> bool {
-        self.compaction != compaction.map_or(0, hash_of)
+    /// `compaction` is the hash of the one that is in force, 0 without one.
+    pub(super) fn has_other_compaction(&self, compaction: u64) -> bool {
+        self.compaction != compaction
     }
 
     /// Returns true if it has messages that are stored nowhere else.

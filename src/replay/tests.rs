@@ -32,6 +32,8 @@ fn replay<'h>(
             trimmed,
             delta: None,
             dialect: None,
+            compaction: history.compaction(),
+            compacted_before: 0,
             extra_content: crate::provider::extra_content,
             policy,
             handoffs: &[],

@@ -30,7 +30,6 @@ use crate::finding::Finding;
 use crate::history::History;
 use crate::message::{Dialect, Message};
 use crate::owner::{Delta, StateOwner};
-use crate::provider::ProviderRequest;
 use crate::render::replayed_messages;
 use crate::replay::ReducerQuestion;
 
@@ -290,10 +289,10 @@ impl Run {
         &self.turn.setup().id
     }
 
-    /// Returns where the run sends its requests.
+    /// Returns what the run's requests are made for.
     #[must_use]
-    pub fn provider(&self) -> &ProviderRequest {
-        &self.turn.setup().provider
+    pub fn setup(&self) -> &RunSetup {
+        self.turn.setup()
     }
 
     /// Returns the dialect of its requests.

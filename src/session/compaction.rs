@@ -1,7 +1,7 @@
-//! `Session.compact`: the application's model writes a summary of the turns that are over, which requests then contain
-//! instead of them (R30).
+//! `Session.compact`: the application's model writes a summary of the turns that are over (R30), or their provider does
+//! (R78). Requests then contain it instead of them.
 
-use super::compaction_state::{CompactionMode, CompactionOutcome, CompactionRequest};
+use super::compaction_state::{AskedModel, CompactionMode, CompactionOutcome, CompactionRequest};
 use super::journals::journal_of;
 use super::open_session::OpenSession;
 use super::run_lock::{LiveHolders, lock_name};
@@ -9,9 +9,12 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, FindingCode};
 use crate::history::{Compactable, StoredSummary};
 use crate::json::{Json, ObjectWriter};
+use crate::message::{AnswerMeta, Dialect};
 use crate::owner::{Delta, StateOwner};
-use crate::provider::{ProviderRequest, Settings, compacted_items, compaction_request};
-use crate::render::{RenderRequest, compaction_body};
+use crate::provider::{
+    OwnSummary, ProviderRequest, Settings, compacted_items, compaction_request, has_own_compaction, read_own_summary,
+};
+use crate::render::{OwnCompactionBody, RenderRequest, compaction_body, own_compaction_body};
 use crate::replay::PolicyLayer;
 use crate::store::{Change, HeadEdit};
 use std::collections::BTreeMap;
@@ -52,11 +55,11 @@ async fn compact_exclusively(session: &Rc<OpenSession>, request: &CompactionRequ
 
 async fn compact_now(session: &Rc<OpenSession>, request: &CompactionRequest) -> Result<CompactionOutcome> {
     if session.is_run_active() {
-        resolve_mode(session, request.mode)?;
+        resolve_mode(session, request)?;
         return Ok(CompactionOutcome::Deferred);
     }
     session.refresh().await?;
-    let mode = resolve_mode(session, request.mode)?;
+    let mode = resolve_mode(session, request)?;
     if has_run_under_way(session).await? {
         return Ok(CompactionOutcome::Deferred);
     }
@@ -75,20 +78,17 @@ async fn compact_now(session: &Rc<OpenSession>, request: &CompactionRequest) -> 
     } else {
         return Ok(CompactionOutcome::BelowThreshold);
     };
-    let provider = provider_of(session, request)?;
-    let (end, body) = match mode {
-        CompactionMode::PreviousResponseId => match chain_request(session, &provider, end)? {
-            Some(request) => request,
-            None => return Ok(CompactionOutcome::NothingNew),
-        },
-        CompactionMode::Auto | CompactionMode::Input => (end, summary_request(session, &provider, end)?),
+    let asked = asked_model(session, request)?;
+    let provider = &asked.provider;
+    let Some((end, OwnCompactionBody { body, mark })) = question(session, &asked, mode, end)? else {
+        return Ok(CompactionOutcome::NothingNew);
     };
     let Some(coverage) = session.log.borrow().history.coverage(end) else { return Ok(CompactionOutcome::NothingNew) };
     let chain_start = chain_start(session)?;
     let continued = newest_response(session)?;
     let context = &session.context;
-    let asked = context.host.summarize(&request.summarize, &body, mode.as_str());
-    let text = context.callbacks.answered(asked).await??;
+    let answer = context.host.summarize(&request.summarize, &body, mode.as_str());
+    let text = context.callbacks.answered(answer).await??;
     let is_continued = newest_response(session)? != continued;
     if matches!(session.owner()?, StateOwner::Response { .. }) && (is_continued || session.is_run_active()) {
         // The answer meanwhile belongs to the old chain, which the next request would continue.
@@ -96,18 +96,55 @@ async fn compact_now(session: &Rc<OpenSession>, request: &CompactionRequest) -> 
     }
     let summary = match mode {
         CompactionMode::PreviousResponseId => {
-            StoredSummary::of_items(coverage, provider.dialect, read_items(&provider, &text)?, chain_start)
+            StoredSummary::of_items(coverage, provider.dialect, read_items(provider, &text)?, chain_start)
+        }
+        CompactionMode::Provider => {
+            let Some(items) = read_own_items(provider, &text)? else { return Ok(CompactionOutcome::NoSummary) };
+            StoredSummary::of_items(coverage, provider.dialect, items, chain_start).made_by(AnswerMeta {
+                maker: Some(provider.maker()),
+                prefix: mark,
+                ..AnswerMeta::default()
+            })
         }
         CompactionMode::Auto | CompactionMode::Input => StoredSummary::compaction(coverage, &text, chain_start),
     };
     store(session, summary, outcome).await
 }
 
-/// Returns who shortens the conversation: the application or the service.
+/// Returns what `summarize` gets, and the index after the last message that it covers: `end`, or less. None if there is
+/// nothing to ask for.
+fn question(
+    session: &OpenSession,
+    asked: &AskedModel,
+    mode: CompactionMode,
+    end: usize,
+) -> Result<Option<(usize, OwnCompactionBody)>> {
+    let unmarked = |body| OwnCompactionBody { body, mark: None };
+    Ok(match mode {
+        CompactionMode::PreviousResponseId => {
+            chain_request(session, &asked.provider, end)?.map(|(end, body)| (end, unmarked(body)))
+        }
+        CompactionMode::Provider => Some((end, own_request(session, asked, end)?)),
+        CompactionMode::Auto | CompactionMode::Input => {
+            Some((end, unmarked(summary_request(session, &asked.provider, end)?)))
+        }
+    })
+}
+
+/// Returns who shortens the conversation: the application, the provider or the service that keeps it.
 ///
 /// # Errors
-/// `state_owner_conflict` if the session's owner cannot have its conversation shortened like this.
-fn resolve_mode(session: &OpenSession, mode: CompactionMode) -> Result<CompactionMode> {
+/// `state_owner_conflict` if the session's owner cannot have its conversation shortened like this; `config_invalid` if
+/// the provider cannot.
+fn resolve_mode(session: &OpenSession, request: &CompactionRequest) -> Result<CompactionMode> {
+    let mode = mode_for_owner(session, request.mode)?;
+    if mode == CompactionMode::Provider {
+        check_has_own_compaction(asked_model(session, request)?.provider.dialect)?;
+    }
+    Ok(mode)
+}
+
+fn mode_for_owner(session: &OpenSession, mode: CompactionMode) -> Result<CompactionMode> {
     let owner = session.owner()?;
     let log = session.log.borrow();
     // A chain after a response of the application's has content that is not stored here, unless a compaction has it.
@@ -117,7 +154,11 @@ fn resolve_mode(session: &OpenSession, mode: CompactionMode) -> Result<Compactio
         (StateOwner::Response { .. }, CompactionMode::PreviousResponseId) => {
             return Ok(CompactionMode::PreviousResponseId);
         }
-        (StateOwner::Response { previous }, _) if previous.is_none() || is_held => return Ok(CompactionMode::Input),
+        (StateOwner::Session, CompactionMode::Provider) => return Ok(CompactionMode::Provider),
+        (StateOwner::Response { previous }, mode) if previous.is_none() || is_held => {
+            let is_by_provider = mode == CompactionMode::Provider;
+            return Ok(if is_by_provider { CompactionMode::Provider } else { CompactionMode::Input });
+        }
         (StateOwner::Response { .. }, CompactionMode::Auto) => return Ok(CompactionMode::PreviousResponseId),
         (StateOwner::Session, CompactionMode::PreviousResponseId) => {
             "the history is kept here, and every request contains it; use `mode: \"input\"`"
@@ -125,7 +166,7 @@ fn resolve_mode(session: &OpenSession, mode: CompactionMode) -> Result<Compactio
         (StateOwner::Caller, _) => {
             "the application holds the conversation, so no request contains what a summary would replace"
         }
-        (StateOwner::Response { .. }, CompactionMode::Input) => {
+        (StateOwner::Response { .. }, CompactionMode::Input | CompactionMode::Provider) => {
             "the chain of responses begins with one whose content is not stored here; use `mode: \"previous_response_id\"`"
         }
         _ => {
@@ -164,12 +205,23 @@ async fn has_run_under_way(session: &OpenSession) -> Result<bool> {
     Ok(false)
 }
 
-/// Returns the dialect and params of the summary's request: those of the call, of the last run or render, or of the
-/// stored history.
-fn provider_of(session: &OpenSession, request: &CompactionRequest) -> Result<ProviderRequest> {
-    match request.provider.clone().or_else(|| session.last_provider.borrow().clone()) {
-        Some(provider) => Ok(provider),
-        None => provider_of_history(session),
+/// Returns what the summary's request is made for: the dialect and params of the call, or what the last run or render
+/// was made for, or what the stored history names.
+fn asked_model(session: &OpenSession, request: &CompactionRequest) -> Result<AskedModel> {
+    let last = session.last_asked.borrow();
+    let Some(given) = &request.provider else {
+        return match &*last {
+            Some(last) => Ok(last.clone()),
+            None => Ok(AskedModel { provider: provider_of_history(session)?, instructions: None, tools: Vec::new() }),
+        };
+    };
+    // The call names no URL, instructions and tools. Those of the conversation's requests in this dialect are meant.
+    match last.as_ref().filter(|last| last.provider.dialect == given.dialect) {
+        Some(last) => {
+            let provider = ProviderRequest { url: last.provider.url.clone(), ..given.clone() };
+            Ok(AskedModel { provider, ..last.clone() })
+        }
+        None => Ok(AskedModel { provider: given.clone(), instructions: None, tools: Vec::new() }),
     }
 }
 
@@ -179,6 +231,32 @@ fn summary_request(session: &OpenSession, provider: &ProviderRequest, end: usize
     let request = RenderRequest { provider, instructions: None, tools: &[], policy: &policy };
     let now = session.context.now();
     compaction_body(&session.log.borrow().history, end, &request, now)
+}
+
+/// Returns the request that has the provider compact the messages before the index `end`.
+///
+/// # Errors
+/// As [`check_has_own_compaction`], and if the request's parameters or tools are invalid.
+fn own_request(session: &OpenSession, asked: &AskedModel, end: usize) -> Result<OwnCompactionBody> {
+    let policy = session.policy(PolicyLayer::default(), BTreeMap::new());
+    let AskedModel { provider, instructions, tools } = asked;
+    let request = RenderRequest { provider, instructions: instructions.as_deref(), tools, policy: &policy };
+    let now = session.context.now();
+    own_compaction_body(&session.log.borrow().history, end, &request, now)?
+        .ok_or_else(|| no_own_compaction(provider.dialect))
+}
+
+/// Rejects a dialect whose providers do not compact a conversation.
+///
+/// # Errors
+/// `config_invalid`.
+fn check_has_own_compaction(dialect: Dialect) -> Result<()> {
+    if has_own_compaction(dialect) { Ok(()) } else { Err(no_own_compaction(dialect)) }
+}
+
+fn no_own_compaction(dialect: Dialect) -> Error {
+    let name = dialect.as_str();
+    Error::config(format!("providers of the dialect \"{name}\" do not compact a conversation; use `mode: \"input\"`"))
 }
 
 /// Returns the body that has the service shorten its chain of responses, and the index after the last message in the
@@ -226,6 +304,21 @@ fn read_items(provider: &ProviderRequest, text: &str) -> Result<Vec<Json>> {
         let sentence = "in the mode \"previous_response_id\" `summarize` returns the body of the service's answer as text; nothing was compacted";
         Error::new(ErrorCode::CallbackFailed, sentence)
     })
+}
+
+/// Reads a provider's answer to an [`own_request`]; `None` if it has no summary.
+///
+/// # Errors
+/// `callback_failed` for anything else.
+fn read_own_items(provider: &ProviderRequest, text: &str) -> Result<Option<Vec<Json>>> {
+    match read_own_summary(provider.dialect, text) {
+        OwnSummary::Items(items) => Ok(Some(items)),
+        OwnSummary::Nothing => Ok(None),
+        OwnSummary::Unknown => {
+            let sentence = "in the mode \"provider\" `summarize` returns the body of the provider's answer as text, and this one has no compaction; nothing was compacted";
+            Err(Error::new(ErrorCode::CallbackFailed, sentence))
+        }
+    }
 }
 
 /// Returns a request to the model that gave the newest stored answer; without an answer, in the dialect of the newest

@@ -1,7 +1,8 @@
 //! The compaction of a session that is under way, or waits for a turn to be over.
 
-use crate::provider::ProviderRequest;
+use crate::provider::{ProviderRequest, ToolDefinition};
 use crate::replay::Callback;
+use crate::run::RunSetup;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -14,6 +15,28 @@ pub enum CompactionMode {
     Input,
     /// The service, from its chain of responses.
     PreviousResponseId,
+    /// The provider, from the messages that are stored here.
+    Provider,
+}
+
+/// What a request of the session was made for, without its input.
+#[derive(Clone, Debug)]
+pub struct AskedModel {
+    /// The model.
+    pub provider: ProviderRequest,
+    /// The system message.
+    pub instructions: Option<String>,
+    /// The definitions of the tools.
+    pub tools: Vec<ToolDefinition>,
+}
+
+impl AskedModel {
+    /// Returns what the requests of a run are made for.
+    #[must_use]
+    pub fn of_run(setup: &RunSetup) -> Self {
+        let RunSetup { provider, instructions, tools, .. } = setup;
+        Self { provider: provider.clone(), instructions: instructions.clone(), tools: tools.clone() }
+    }
 }
 
 /// A call of `compact`.
@@ -60,6 +83,7 @@ impl CompactionMode {
             Self::Auto => "auto",
             Self::Input => "input",
             Self::PreviousResponseId => "previous_response_id",
+            Self::Provider => "provider",
         }
     }
 }
@@ -79,6 +103,8 @@ pub enum CompactionOutcome {
     NothingNew,
     /// A run is under way, or a turn waits for results of tools.
     Deferred,
+    /// The provider could not summarize the conversation.
+    NoSummary,
     /// Another call of this session is under way.
     UnderWay,
     /// Another writer compacted meanwhile, or changed what the summary covers, or a run continued the chain of

@@ -1,6 +1,6 @@
 //! The state of an open session, shared by what shows it and its runs.
 
-use super::compaction_state::CompactionState;
+use super::compaction_state::{AskedModel, CompactionState};
 use super::context::StoreContext;
 use super::head_fields::HeadFields;
 use super::host::SessionSurface;
@@ -17,7 +17,6 @@ use crate::finding::{Action, Finding, FindingCode};
 use crate::history::StoredSummary;
 use crate::json::Json;
 use crate::owner::{OnConflict, StateOwner};
-use crate::provider::ProviderRequest;
 use crate::render::Renderer;
 use crate::replay::{Callback, Policy, PolicyLayer};
 use crate::run::{JournalCache, OnStop, Persistence, RunStatus};
@@ -93,8 +92,8 @@ pub struct OpenSession {
     pub run_queue: RunQueue,
     /// A send has reserved the run, and its run does not exist yet.
     is_starting_run: Cell<bool>,
-    /// Where the last request went, without its input: a compaction asks the same model.
-    pub last_provider: RefCell<Option<ProviderRequest>>,
+    /// What the last request was made for: a compaction asks the same model.
+    pub last_asked: RefCell<Option<AskedModel>>,
     /// Its compaction.
     pub compaction: CompactionState,
     /// `persist` of the tools of its runs, by tool: a result that comes later is asked about, too.
@@ -167,7 +166,7 @@ impl OpenSession {
             reported_forks: Cell::new(0),
             run_queue: RunQueue::default(),
             is_starting_run: Cell::new(false),
-            last_provider: RefCell::default(),
+            last_asked: RefCell::default(),
             compaction: CompactionState::default(),
             persist_callbacks: RefCell::default(),
             journals: RefCell::default(),

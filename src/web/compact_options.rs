@@ -17,6 +17,7 @@ words!(
         "auto" => CompactionMode::Auto,
         "input" => CompactionMode::Input,
         "previous_response_id" => CompactionMode::PreviousResponseId,
+        "provider" => CompactionMode::Provider,
     }
 );
 
@@ -61,6 +62,7 @@ impl From<CompactionOutcome> for CompactResult {
             CompactionOutcome::BelowThreshold => (false, "below_threshold"),
             CompactionOutcome::NothingNew => (false, "nothing_new"),
             CompactionOutcome::Deferred => (false, "deferred"),
+            CompactionOutcome::NoSummary => (false, "no_summary"),
             CompactionOutcome::UnderWay => (false, "under_way"),
             CompactionOutcome::Superseded => (false, "superseded"),
         };

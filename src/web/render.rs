@@ -8,7 +8,6 @@ use crate::error::Result;
 use crate::finding::{Finding, PrefixChange};
 use crate::json::ObjectWriter;
 use crate::options::{OptionTypes, RenderOptions};
-use crate::owner::StateOwner;
 use crate::render::{BodyBuffer, PrefixReuse, RenderRequest, Rendered};
 use crate::replay::{Callback, Cut};
 use crate::session::{OpenSession, concerns_settings};
@@ -38,13 +37,13 @@ pub async fn render(shown: &Rc<OpenSession>, request: &JsValue, provide: Option<
     let rendered = inner.render(&request, (items, provided, now), &mut body).await?;
     shown.note_drop_of(inner);
     let out = rendered_to_js(inner, &rendered, &body.bytes);
-    set_headers(&out, &request, &inner.owner()?);
+    let headers = request.added_headers(&inner.owner()?, &inner.log.borrow().history);
+    set_headers(&out, &headers);
     Ok(out.into())
 }
 
 /// Sets `headers` where the request needs some.
-fn set_headers(out: &Object, request: &RenderRequest<'_>, owner: &StateOwner) {
-    let headers = request.added_headers(owner);
+fn set_headers(out: &Object, headers: &[(String, String)]) {
     if headers.is_empty() {
         return;
     }

@@ -18,6 +18,8 @@ struct Prefix {
 pub struct BindingProvider {
     dialect: Dialect,
     made: BTreeMap<String, Prefix>,
+    /// What each of its compactions stands for.
+    compacted: BTreeMap<String, Prefix>,
 }
 
 /// Reasoning in a request: its signature, and what precedes it.
@@ -25,16 +27,17 @@ type Found = (String, Prefix);
 
 impl BindingProvider {
     pub fn new(dialect: Dialect) -> Self {
-        Self { dialect, made: BTreeMap::new() }
+        Self { dialect, made: BTreeMap::new(), compacted: BTreeMap::new() }
     }
 
     /// Returns the signatures in a body, in order; an error for the first that was made for something else.
     pub fn check(&self, body: &Value) -> Result<Vec<String>, String> {
         self.check_ids(body)?;
+        self.check_compactions(body)?;
         let mut kept = Vec::new();
         for (signature, prefix) in self.reasoning_in(body) {
             let made = self.made.get(&signature).ok_or_else(|| format!("{signature} is nobody's"))?;
-            if *made != prefix {
+            if *made != prefix && Some(made) != self.original(&prefix).as_ref() {
                 return Err(format!(
                     "Invalid `signature` in `thinking` block: {signature}\nmade {made:#?}\nsent {prefix:#?}"
                 ));
@@ -56,6 +59,73 @@ impl BindingProvider {
             }
         }
         Ok(())
+    }
+
+    /// Only a compaction that it made is accepted, and only as the first item.
+    fn check_compactions(&self, body: &Value) -> Result<(), String> {
+        for (at, item) in self.items(body).iter().enumerate() {
+            let blocks = if self.dialect == CLAUDE { item["content"].as_array() } else { None };
+            for (place, block) in blocks.map_or(std::slice::from_ref(item), Vec::as_slice).iter().enumerate() {
+                if block["type"] != "compaction" {
+                    continue;
+                }
+                self.compacted.get(seal_of(block)).ok_or("compaction_signature_invalid")?;
+                if at + place > 0 {
+                    return Err("compaction_block_misplaced".into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The prefix with what the compaction at its beginning stands for, if instructions and tools are the same.
+    fn original(&self, prefix: &Prefix) -> Option<Prefix> {
+        let first = prefix.items.first()?;
+        let block = if self.dialect == CLAUDE { &first["content"][0] } else { first };
+        let covered = self.compacted.get(seal_of(block))?;
+        // `POST /responses/compact` takes no tools.
+        let has_same_tools = covered.tools == prefix.tools || self.dialect != CLAUDE;
+        let is_same = covered.instructions == prefix.instructions && has_same_tools;
+        let items = [covered.items.as_slice(), &prefix.items[1..]].concat();
+        is_same.then(|| Prefix { items, ..prefix.clone() })
+    }
+
+    /// What a compaction of this stands for: the words in it.
+    pub fn compacted_text(&self, seal: &str) -> String {
+        let covered = &self.compacted[seal];
+        let text = Value::Array(covered.items.clone()).to_string();
+        let inner = self.compacted.keys().filter(|other| *other != seal && text.contains(&format!("\"{other}\"")));
+        let inner: Vec<String> = inner.map(|other| self.compacted_text(other)).collect();
+        text + &inner.concat()
+    }
+
+    /// Answers a request for a compaction. It checks that as any other.
+    pub fn compact(&mut self, body: &Value) -> String {
+        let mut checked = body.clone();
+        if let Some(made) = self.made.values().next().filter(|_| self.dialect != CLAUDE) {
+            // `POST /responses/compact` takes no tools, and so does not compare them.
+            checked["tools"] = made.tools.clone();
+        }
+        self.check(&checked).unwrap_or_else(|refusal| panic!("400: {refusal}"));
+        let covered = Prefix { items: self.items(body), ..self.head(body) };
+        let seal = format!("cmp-{}", self.compacted.len());
+        if self.dialect == CLAUDE {
+            assert_eq!(body["compaction"], json!({ "type": "summarize" }));
+            assert!(
+                body.get("context_management").is_none() && body.get("stream").is_none_or(|stream| stream == false)
+            );
+            self.compacted.insert(seal.clone(), covered);
+            let block = json!({ "type": "compaction", "content": "They talked.", "encrypted_content": null, "signature": seal });
+            return json!({ "id": "msg_c", "type": "message", "role": "assistant", "model": "m", "content": [block], "stop_reason": "compaction",
+                "stop_sequence": null, "usage": { "input_tokens": 1, "output_tokens": 1 } })
+            .to_string();
+        }
+        let known = ["model", "input", "instructions"];
+        assert!(body.as_object().unwrap().keys().all(|key| known.contains(&key.as_str())), "{body:#}");
+        self.compacted.insert(seal.clone(), covered);
+        json!({ "id": "resp_c", "object": "response.compaction", "created_at": 1,
+            "output": [{ "id": "cmp_1", "type": "compaction", "encrypted_content": seal }] })
+        .to_string()
     }
 
     /// The signatures that were made so far, in order.
@@ -136,14 +206,14 @@ impl BindingProvider {
         for (at, item) in items.iter().enumerate() {
             let prefix = |items: Vec<Value>| Prefix { items, ..head.clone() };
             if self.dialect != CLAUDE {
-                if let Some(signature) = item["encrypted_content"].as_str() {
+                if let Some(signature) = item["encrypted_content"].as_str().filter(|_| item["type"] == "reasoning") {
                     found.push((signature.to_owned(), prefix(items[..at].to_vec())));
                 }
                 continue;
             }
             let blocks = item["content"].as_array().cloned().unwrap_or_default();
             for (place, block) in blocks.iter().enumerate() {
-                if let Some(signature) = block["signature"].as_str() {
+                if let Some(signature) = block["signature"].as_str().filter(|_| block["type"] == "thinking") {
                     let before = [&items[..at], self.partial(&blocks[..place]).as_slice()].concat();
                     found.push((signature.to_owned(), prefix(before)));
                 }
@@ -151,6 +221,12 @@ impl BindingProvider {
         }
         found
     }
+}
+
+/// The seal of a compaction.
+fn seal_of(block: &Value) -> &str {
+    let member = if block.get("signature").is_some() { "signature" } else { "encrypted_content" };
+    block[member].as_str().unwrap_or_default()
 }
 
 /// A value as it is compared: without cache breakpoints, and a lone text block as the text.

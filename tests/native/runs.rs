@@ -26,6 +26,7 @@ mod late_results;
 mod leases;
 mod makers;
 mod modes;
+mod own_compaction;
 mod prefixes;
 mod properties;
 mod providers;

@@ -253,6 +253,9 @@ pub type TitleFunction = Box<dyn Fn(Value) -> LocalFuture<'static, Result<Option
 /// What happens while a summary is made.
 pub type Meanwhile = Box<dyn Fn() -> LocalFuture<'static, ()>>;
 
+/// Answers a body of a mode.
+pub type SummarizeFunction = Box<dyn Fn(Value, &str) -> LocalFuture<'static, Result<String, Error>>>;
+
 /// A process with an open store.
 pub struct Process {
     pub world: Rc<World>,
@@ -429,9 +432,12 @@ impl Application for VirtualHost {
     fn summarize<'q>(
         &'q self,
         callback: &'q Callback,
-        _: &'q [u8],
-        _: &'q str,
+        body: &'q [u8],
+        mode: &'q str,
     ) -> LocalFuture<'q, Result<String, Error>> {
+        if let Some(summarize) = callback.hook.downcast_ref::<SummarizeFunction>() {
+            return summarize(serde_json::from_slice(body).unwrap(), mode);
+        }
         Box::pin(async {
             if let Some(meanwhile) = callback.hook.downcast_ref::<Meanwhile>() {
                 meanwhile().await;

@@ -46,7 +46,7 @@ pub async fn render(shown: &Rc<OpenSession>, options: &str) -> Result<wit::Rende
         body: body.0,
         report: report(findings),
         headers: request
-            .added_headers(&session.owner()?)
+            .added_headers(&session.owner()?, &session.log.borrow().history)
             .into_iter()
             .map(|(name, value)| (name.to_string(), value.to_string()))
             .collect(),

@@ -5,6 +5,7 @@ mod decode;
 mod encode;
 mod messages;
 pub(crate) mod models;
+mod own_compaction;
 mod parameters;
 mod paused_turns;
 mod reasoning;

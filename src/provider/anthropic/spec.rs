@@ -1,6 +1,7 @@
 //! Anthropic Messages as a dialect.
 
 use super::content::CONTENT;
+use super::own_compaction::OWN_COMPACTION;
 use super::paused_turns::PAUSED_TURNS;
 use super::reasoning::DROPPING;
 use super::rules::MAX_CACHE_MARKS;
@@ -76,6 +77,7 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
     sdk_request: None,
     reasoning_dropping: Some(DROPPING),
     service_state: Some(SERVICE_STATE),
+    own_compaction: Some(OWN_COMPACTION),
     paused_turns: Some(PAUSED_TURNS),
     #[cfg(test)]
     recognition: super::recognition::RECOGNITION,

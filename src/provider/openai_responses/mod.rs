@@ -6,6 +6,7 @@ mod encode;
 mod kinds;
 mod messages;
 mod models;
+mod own_compaction;
 mod parameters;
 mod reasoning;
 #[cfg(test)]

@@ -37,7 +37,8 @@ fn compaction_request(model: Option<&str>, previous: &str) -> Vec<u8> {
     body.as_str().as_bytes().to_vec()
 }
 
-fn compacted_items(answer: JsonRef<'_>) -> Option<Vec<Json>> {
+/// Reads the answer of `POST /responses/compact`.
+pub(super) fn compacted_items(answer: JsonRef<'_>) -> Option<Vec<Json>> {
     let output = answer.find("output").filter(|_| answer.has_text("object", "response.compaction"))?;
     let items: Vec<Json> = output.items().map(|item| item.to_owned()).collect();
     let is_object = |item: &Json| item.view().kind() == JsonKind::Object;

@@ -1,5 +1,8 @@
-//! Requests that have a service shorten the chain of responses that it keeps.
+//! Requests that have a service shorten the chain of responses that it keeps, and those with a provider's own
+//! compaction.
 
+use super::dropping::with_listed;
+use super::provider_request::ProviderRequest;
 use crate::json::{Json, JsonRef};
 use crate::provider::spec::DialectSpec;
 
@@ -17,4 +20,10 @@ pub(crate) fn compaction_request(spec: &DialectSpec, model: Option<&str>, previo
 pub(crate) fn compacted_items(spec: &DialectSpec, answer: &str) -> Option<Vec<Json>> {
     let compaction = spec.service_state.as_ref()?.compaction.as_ref()?;
     (compaction.items)(JsonRef::parse(answer).ok()?)
+}
+
+/// Returns the request with the header that what a provider's own compaction returned needs; `None` if it needs none.
+pub(crate) fn with_compaction_header(spec: &DialectSpec, request: &ProviderRequest) -> Option<ProviderRequest> {
+    let (name, value) = spec.own_compaction.as_ref()?.header?;
+    Some(ProviderRequest { headers: with_listed(&request.headers, name, value), ..request.clone() })
 }

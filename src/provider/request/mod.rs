@@ -17,7 +17,7 @@ mod tool_list;
 mod tools;
 mod withheld;
 
-pub(crate) use compaction::{compacted_items, compaction_request};
+pub(crate) use compaction::{compacted_items, compaction_request, with_compaction_header};
 pub(crate) use credentials::KEY_PREFIXES;
 pub use credentials::{check_known_headers, is_plain_header};
 pub(crate) use dropping::dropping_unbound;

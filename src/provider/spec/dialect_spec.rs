@@ -5,6 +5,7 @@ use super::content_profile::ContentProfile;
 use super::item_format::ItemFormat;
 use super::message_codec::MessageCodec;
 use super::model_table::ModelTable;
+use super::own_compaction::OwnCompaction;
 use super::parameter_codec::ParameterCodec;
 use super::paused_turns::{Pause, PausedTurns};
 use super::prompt_cache::PromptCache;
@@ -46,6 +47,8 @@ pub(crate) struct DialectSpec {
     pub reasoning_dropping: Option<ReasoningDropping>,
     /// What the service keeps of conversations.
     pub service_state: Option<ServiceState>,
+    /// How the provider compacts a conversation, if it does.
+    pub own_compaction: Option<OwnCompaction>,
     /// Answers that the provider pauses.
     pub paused_turns: Option<PausedTurns>,
     /// How JavaScript recognizes the dialect.

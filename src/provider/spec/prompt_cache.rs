@@ -8,9 +8,12 @@ use crate::json::JsonRef;
 /// Google, Mistral and DeepSeek name no time. Read in November 2026.
 pub(crate) const SHORT_CACHE_LIFE: Ms = 300_000;
 
+/// The parameter of OpenAI's APIs that says how long they keep what they have cached of a request.
+pub(crate) const CACHE_RETENTION: &str = "prompt_cache_retention";
+
 /// Returns how long OpenAI's APIs keep what they have cached of a request with these parameters.
 pub(crate) fn retained_cache_life(params: JsonRef<'_>) -> Ms {
-    if params.has_text("prompt_cache_retention", "24h") { 86_400_000 } else { SHORT_CACHE_LIFE }
+    if params.has_text(CACHE_RETENTION, "24h") { 86_400_000 } else { SHORT_CACHE_LIFE }
 }
 
 /// The limit of cache breakpoints: members of blocks that tell the provider to cache the body up to there.

@@ -76,7 +76,7 @@ impl AwaitingModel {
         let kind = EffectKind::CallModel {
             dialect: provider.dialect,
             url: provider.url.clone(),
-            headers: request_headers(turn),
+            headers: request_headers(turn, context),
             body: request.body.clone(),
             stream: provider.stream,
             repeatable: !request.is_stateful,

@@ -5,6 +5,7 @@ use crate::finding::{PrefixChange, Report};
 use crate::provider::{Healed, ProviderRequest};
 use crate::render::{BodyLedger, RenderRequest, SettledBody};
 use crate::run::answer::next_provider;
+use crate::run::context::RunContext;
 use crate::run::next_state::ComposedRequest;
 use crate::run::turn::RunData;
 use std::rc::Rc;
@@ -55,8 +56,9 @@ pub(super) fn settle_healed(turn: &mut RunData, refused: &[u8], healed: Healed) 
 }
 
 /// Returns the headers of the next request.
-pub(super) fn request_headers(turn: &RunData) -> Vec<(String, String)> {
-    render_request(turn, &turn.setup().provider).provider_for(&turn.setup().owner).wire_headers()
+pub(super) fn request_headers(turn: &RunData, context: &RunContext<'_>) -> Vec<(String, String)> {
+    let request = render_request(turn, &turn.setup().provider);
+    request.provider_for(&turn.setup().owner, context.history).wire_headers()
 }
 
 /// Returns what the next request is rendered for.

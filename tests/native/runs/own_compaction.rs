@@ -1,0 +1,321 @@
+//! R78: a provider's own compaction stands for what it covers, and the reasoning after it stays valid. The provider is
+//! a stand-in that compares prefixes as JSON and refuses a compaction that it did not make, or that is not first.
+
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
+
+use super::bound_reasoning::{BINDING, Chat, setup_of};
+use super::reopened;
+use super::scripted_host::*;
+use proptest::prelude::*;
+use rethread::clock::Clock;
+use rethread::history::{Compactable, Coverage, StoredSummary};
+use rethread::message::{AnswerMeta, Dialect};
+use rethread::owner::StateOwner;
+use rethread::provider::{OwnSummary, read_own_summary};
+use rethread::render::{OwnCompactionBody, RenderRequest, own_compaction_body};
+use rethread::run::RunSetup;
+use rethread::store::{Change, MemoryStore, commit};
+use serde_json::{Value, json};
+
+fn request(setup: &RunSetup) -> RenderRequest<'_> {
+    let RunSetup { provider, instructions, tools, policy, .. } = setup;
+    RenderRequest { provider, instructions: instructions.as_deref(), tools, policy }
+}
+
+/// Has the provider compact what is over. The answer is not stored yet.
+fn compaction(chat: &Chat<'_>, setup: &RunSetup) -> Option<StoredSummary> {
+    let log = chat.host.log.borrow();
+    let Compactable::Turns { end, .. } = log.history.compactable(&|_| false) else { return None };
+    let coverage: Coverage = log.history.coverage(end)?;
+    let now = chat.host.clock.now();
+    let OwnCompactionBody { body, mark } =
+        own_compaction_body(&log.history, end, &request(setup), now).unwrap().unwrap();
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    valid(&body, setup.provider.dialect);
+    let answer = chat.provider.borrow_mut().compact(&body);
+    let OwnSummary::Items(items) = read_own_summary(setup.provider.dialect, &answer) else { panic!("{answer}") };
+    let answer = AnswerMeta { maker: Some(setup.provider.maker()), prefix: mark, ..AnswerMeta::default() };
+    Some(StoredSummary::of_items(coverage, setup.provider.dialect, items, None).made_by(answer))
+}
+
+/// Stores a compaction, by one append; false if it does not apply any more.
+fn store(chat: &Chat<'_>, name: &str, summary: StoredSummary) -> bool {
+    let at = chat.host.clock.now();
+    let change = Change { operation: name.into(), at, summaries: vec![summary], ..Change::default() };
+    let before = chat.host.log.borrow().revision;
+    let is_stored = block_on(commit(chat.host.store, &chat.host.log, &change)).is_ok();
+    assert_eq!(chat.host.log.borrow().revision, before + u64::from(is_stored));
+    is_stored
+}
+
+/// The body of the next request.
+fn next_body(chat: &mut Chat<'_>, setup: &RunSetup) -> Value {
+    let log = chat.host.log.borrow();
+    let rendered = chat.host.renderer.render(&log.history, None, &request(setup), 1).unwrap();
+    serde_json::from_slice(&rendered.body).unwrap()
+}
+
+fn texts(body: &Value) -> String {
+    body.to_string()
+}
+
+#[test]
+fn r78_the_tails_reasoning_is_valid_after_the_providers_compaction() {
+    for dialect in BINDING {
+        for is_reopened in [false, true] {
+            let data = MemoryStore::default();
+            let mut chat = Chat::new(&data, dialect);
+            chat.ask(setup_of("one", dialect));
+            chat.tell(setup_of("two", dialect));
+            let earlier = chat.made();
+            let stored = chat.host.log.borrow().history.messages().len();
+            let summary = compaction(&chat, &setup_of("c", dialect)).unwrap();
+            // The conversation goes on while the provider compacts.
+            chat.ask(setup_of("three", dialect));
+            chat.tell(setup_of("four", dialect));
+            let tail: Vec<String> = chat.made().into_iter().filter(|made| !earlier.contains(made)).collect();
+            assert!(tail.len() >= 3, "{tail:?}");
+            assert!(store(&chat, "compaction", summary));
+            if is_reopened {
+                chat.host = reopened(&chat.host);
+            }
+            assert!(chat.host.log.borrow().history.messages().len() > stored + 3, "the originals are there");
+            chat.tell(setup_of("five", dialect));
+            assert_eq!(chat.last_sent(), tail, "{dialect:?}");
+            // What is made after the compaction follows it.
+            let made = chat.made();
+            chat.ask(setup_of("six", dialect));
+            assert_eq!(
+                chat.sent.borrow()[chat.sent.borrow().len() - 2],
+                [tail, made[made.len() - 1..].to_vec()].concat()
+            );
+            // Another one covers the first.
+            let summary = compaction(&chat, &setup_of("c", dialect)).unwrap();
+            let before = chat.made();
+            chat.tell(setup_of("seven", dialect));
+            assert!(store(&chat, "again", summary));
+            chat.tell(setup_of("eight", dialect));
+            assert_eq!(chat.last_sent(), chat.made()[before.len()..chat.made().len() - 1]);
+        }
+    }
+}
+
+#[test]
+fn r78_reasoning_is_left_out_where_the_compaction_was_made_for_something_else() {
+    for dialect in BINDING {
+        for changed in ["instructions", "tools", "model"] {
+            let data = MemoryStore::default();
+            let mut chat = Chat::new(&data, dialect);
+            chat.tell(setup_of("one", dialect));
+            let mut other = setup_of("c", dialect);
+            match changed {
+                "instructions" => other.instructions = Some("Be long.".into()),
+                "tools" => drop(other.tools.pop()),
+                _ => {
+                    let model = if dialect == CLAUDE { "claude-haiku-5-5" } else { "gpt-6.1-sol" };
+                    let params = json!({ "model": model, "max_tokens": 9 }).to_string();
+                    other.provider.params = rethread::json::Json::parse(&params).unwrap();
+                }
+            }
+            let summary = compaction(&chat, &other).unwrap();
+            chat.tell(setup_of("two", dialect));
+            assert!(store(&chat, "compaction", summary));
+            chat.tell(setup_of("three", dialect));
+            let sent = chat.last_sent();
+            if changed == "model" {
+                // Another model cannot be known to read it: the originals go with all reasoning.
+                assert_eq!(sent.len(), 2, "{dialect:?}");
+            } else {
+                assert_eq!(sent, [""; 0], "{dialect:?} {changed}");
+            }
+        }
+    }
+}
+
+#[test]
+fn r78_only_who_made_a_compaction_gets_it_and_others_get_the_originals() {
+    for dialect in BINDING {
+        let data = MemoryStore::default();
+        let mut chat = Chat::new(&data, dialect);
+        chat.ask(setup_of("one", dialect));
+        let originals = texts(&next_body(&mut chat, &setup_of("x", dialect)));
+        let summary = compaction(&chat, &setup_of("c", dialect)).unwrap();
+        assert!(store(&chat, "compaction", summary));
+        let own = setup_of("x", dialect);
+        let body = texts(&next_body(&mut chat, &own));
+        assert!(body.contains("cmp-0") && !body.contains("Go"), "{body}");
+        let headers = request(&own).added_headers(&StateOwner::Session, &chat.host.log.borrow().history);
+        let header = ("anthropic-beta".to_owned(), "compact-2026-09-04".to_owned());
+        assert_eq!(headers.contains(&header), dialect == CLAUDE, "{headers:?}");
+        let mut elsewhere = setup_of("x", dialect);
+        elsewhere.provider.url = "https://gateway.example/v1".into();
+        let body = texts(&next_body(&mut chat, &elsewhere));
+        assert!(!body.contains("cmp-0") && body.contains("Go"), "{body}");
+        assert_eq!(request(&elsewhere).added_headers(&StateOwner::Session, &chat.host.log.borrow().history), []);
+        for other in Dialect::ALL.into_iter().filter(|other| *other != dialect) {
+            let body = texts(&next_body(&mut chat, &setup("x", other, false)));
+            assert!(!body.contains("cmp-0") && body.contains("Go") && body.contains("Done."), "{other:?} {body}");
+        }
+        assert!(originals.contains("Go"));
+    }
+}
+
+#[test]
+fn r78_the_request_is_what_the_provider_takes() {
+    let data = MemoryStore::default();
+    let mut chat = Chat::new(&data, CLAUDE);
+    chat.ask(setup_of("one", CLAUDE));
+    let log = chat.host.log.borrow();
+    let end = log.history.messages().len();
+    let mut setup = setup_of("c", CLAUDE);
+    let params = json!({ "model": "claude-opus-5-5", "max_tokens": 9, "stream": true, "tool_choice": { "type": "any" },
+        "context_management": { "edits": [] }, "compaction": { "type": "other" }, "metadata": { "user_id": "u" } });
+    setup.provider.params = rethread::json::Json::parse(&params.to_string()).unwrap();
+    setup.provider.stream = true;
+    let made = own_compaction_body(&log.history, end, &request(&setup), 1).unwrap().unwrap();
+    let body: Value = serde_json::from_slice(&made.body).unwrap();
+    assert_eq!(body["compaction"], json!({ "type": "summarize" }));
+    assert_eq!((&body["system"], &body["metadata"]), (&json!("Be brief."), &json!({ "user_id": "u" })));
+    assert_eq!(body["tools"].as_array().unwrap().len(), 2);
+    assert!(body.get("context_management").is_none() && body.get("tool_choice").is_none(), "{body:#}");
+    assert!(body["stream"] != true && body["messages"].as_array().unwrap().len() == 4, "{body:#}");
+    assert!(made.body.windows(5).any(|part| part == b"sig-0"), "its reasoning is in it");
+    for dialect in Dialect::ALL.into_iter().filter(|dialect| !BINDING.contains(dialect)) {
+        let setup = super::setup("c", dialect, false);
+        assert_eq!(own_compaction_body(&log.history, end, &request(&setup), 1).unwrap(), None, "{dialect:?}");
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Ask,
+    Tell,
+    Append,
+    System,
+    /// Has the provider compact, and stores that at [`Step::Swap`].
+    Compact,
+    Swap,
+    Reopen,
+    OtherInstructions,
+}
+
+fn a_step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        2 => Just(Step::Ask),
+        3 => Just(Step::Tell),
+        1 => Just(Step::Append),
+        1 => Just(Step::System),
+        2 => Just(Step::Compact),
+        3 => Just(Step::Swap),
+        1 => Just(Step::Reopen),
+        1 => Just(Step::OtherInstructions),
+    ]
+}
+
+/// Each request is checked by the rules of the dialect and by the stand-in. Returns how often a compaction was sent.
+fn play(dialect: Dialect, steps: &[Step]) -> usize {
+    let data = MemoryStore::default();
+    let mut chat = Chat::new(&data, dialect);
+    let mut instructions = "Be brief.".to_owned();
+    let (mut waiting, mut said, mut count) = (None, Vec::new(), 0);
+    for (at, step) in steps.iter().enumerate() {
+        let name = format!("step{at}");
+        let setup = RunSetup { instructions: Some(instructions.clone()), ..setup_of(&name, dialect) };
+        match step {
+            Step::Ask => drop(chat.ask(setup)),
+            Step::Tell => drop(chat.tell(setup)),
+            Step::Append => {
+                let word = format!("<said {at}>");
+                let body = json!([{ "role": "user", "content": word }, { "role": "assistant", "content": "I see." }]);
+                chat.host.append(&body, CHAT).unwrap();
+                said.push(word);
+            }
+            Step::System => {
+                let word = format!("<rule {at}>");
+                chat.host.append(&json!([{ "role": "system", "content": word }]), CHAT).unwrap();
+                said.push(word);
+            }
+            Step::Compact => waiting = waiting.or_else(|| compaction(&chat, &setup)),
+            Step::Swap => drop(waiting.take().map(|summary| store(&chat, &name, summary))),
+            Step::Reopen => chat.host = reopened(&chat.host),
+            Step::OtherInstructions => instructions = format!("Be brief {at}."),
+        }
+        let body = texts(&next_body(&mut chat, &setup_of("x", dialect)));
+        let seal =
+            (0..steps.len()).map(|number| format!("cmp-{number}")).find(|seal| body.contains(&format!("\"{seal}\"")));
+        count += usize::from(seal.is_some());
+        let covered = seal.map(|seal| chat.provider.borrow().compacted_text(&seal)).unwrap_or_default();
+        for word in &said {
+            assert!(body.contains(word) || covered.contains(word), "{word} is lost\n{body}\n{covered}");
+        }
+    }
+    count
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, max_shrink_iters: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn r78_any_order_of_turns_compactions_and_swaps_gives_requests_that_the_provider_takes(
+        steps in proptest::collection::vec(a_step(), 0..16),
+        is_claude in any::<bool>(),
+    ) {
+        play(if is_claude { CLAUDE } else { RESPONSES }, &steps);
+    }
+}
+
+#[test]
+fn r78_compactions_are_sent_in_such_an_order() {
+    let steps = [Step::Ask, Step::System, Step::Tell, Step::Compact, Step::Tell, Step::Append, Step::Swap, Step::Tell];
+    for dialect in BINDING {
+        assert_eq!(play(dialect, &steps), 2);
+    }
+}
+
+#[test]
+fn r78_what_precedes_a_compaction_in_an_answer_is_not_sent_to_who_made_it() {
+    for dialect in BINDING {
+        let data = MemoryStore::default();
+        let mut host = Host::open(&data, "s", "h");
+        host.append(&json!([{ "role": "system", "content": "<rules>" }]), CHAT).unwrap();
+        let answer = if dialect == CLAUDE {
+            json!({ "id": "msg_1", "type": "message", "role": "assistant", "model": "m", "stop_reason": "end_turn", "content": [
+                { "type": "compaction", "content": "They talked.", "signature": "<sealed>" },
+                { "type": "thinking", "thinking": "", "signature": "<thought>" }, { "type": "text", "text": "<well>" }],
+                "usage": { "input_tokens": 1, "output_tokens": 1 } })
+        } else {
+            json!({ "id": "resp_1", "object": "response", "model": "m", "status": "completed", "error": null, "output": [
+                { "type": "compaction", "id": "cmp_1", "encrypted_content": "<sealed>" },
+                { "type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "<thought>" },
+                { "type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+                    "content": [{ "type": "output_text", "annotations": [], "text": "<well>" }] }] })
+        };
+        host.ask(setup_of("one", dialect), "<one>", |_| Answer::Say(text("Well.")));
+        host.ask(setup_of("two", dialect), "<two>", |_| Answer::Status(200, Vec::new(), answer.to_string()));
+        let mut bodies = Vec::new();
+        for name in ["three", "four"] {
+            host = reopened(&host);
+            host.ask(setup_of(name, dialect), "<next>", |body| {
+                bodies.push(body.clone());
+                Answer::Say(text("Well."))
+            });
+        }
+        for body in &bodies {
+            let text = body.to_string();
+            let list = if dialect == CLAUDE { &body["messages"] } else { &body["input"] };
+            assert!(list[0].to_string().contains("<sealed>"), "{body:#}");
+            assert!(text.contains("<rules>") && text.contains("<thought>") && text.contains("<well>"), "{body:#}");
+            assert!(!text.contains("<one>") && !text.contains("<two>"), "{body:#}");
+        }
+        assert_eq!(host.log.borrow().history.messages().len(), 9, "the originals stay");
+        let mut elsewhere = setup_of("x", dialect);
+        elsewhere.provider.url = "https://gateway.example/v1".into();
+        for other in [elsewhere, setup("x", CHAT, false)] {
+            let log = host.log.borrow();
+            let body = host.renderer.render(&log.history, None, &request(&other), 1).unwrap().body;
+            let body = String::from_utf8(body).unwrap();
+            assert!(body.contains("<one>") && body.contains("<two>"), "{body}");
+        }
+    }
+}
