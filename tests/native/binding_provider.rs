@@ -61,7 +61,7 @@ impl BindingProvider {
         Ok(())
     }
 
-    /// Only a compaction that it made is accepted, and only as the first item.
+    /// Only a compaction that it made is accepted, and by Anthropic only as the first block.
     fn check_compactions(&self, body: &Value) -> Result<(), String> {
         for (at, item) in self.items(body).iter().enumerate() {
             let blocks = if self.dialect == CLAUDE { item["content"].as_array() } else { None };
@@ -70,7 +70,7 @@ impl BindingProvider {
                     continue;
                 }
                 self.compacted.get(seal_of(block)).ok_or("compaction_signature_invalid")?;
-                if at + place > 0 {
+                if at + place > 0 && self.dialect == CLAUDE {
                     return Err("compaction_block_misplaced".into());
                 }
             }
