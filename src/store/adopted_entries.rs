@@ -63,11 +63,11 @@ impl AdoptedEntries<'_> {
                 }
             }
         }
+        self.drop_known_results(&new, &mut content);
         content
     }
 
-    /// Adds a result whose call is not new, unless the forked branch has it already. It is set aside if its call never
-    /// came.
+    /// Adds a result whose call is not new. It is set aside if its call never came.
     fn add_result_of_known_call(&self, mut result: ResultEntry, content: &mut SideContent) {
         let id = self.renamed.get(&result.invocation).unwrap_or(&result.invocation);
         let Some(call) = self.base.invocation(id) else {
@@ -84,10 +84,23 @@ impl AdoptedEntries<'_> {
             // The branch has another result than the one that it replaces: of two results the first one counts.
             result.is_replacement = false;
         }
-        if !self.has_outcome(call, &result) {
+        if !result.is_deferral {
             content.results.insert(result.invocation.clone(), content.entries.len());
-            content.entries.push(HistoryEntry::Result(result));
         }
+        content.entries.push(HistoryEntry::Result(result));
+    }
+
+    /// Drops results of calls that are not new if the forked branch has them.
+    fn drop_known_results(&self, new: &BTreeSet<&str>, content: &mut SideContent) {
+        content.entries.retain(|entry| {
+            let HistoryEntry::Result(result) = entry else { return true };
+            let is_of_new = |call: &ToolInvocation| new.contains(call.message_id.as_str());
+            if self.whole.invocation(&result.invocation).is_some_and(is_of_new) {
+                return true;
+            }
+            let id = self.renamed.get(&result.invocation).unwrap_or(&result.invocation);
+            self.base.invocation(id).is_none_or(|call| !self.has_outcome(call, result))
+        });
     }
 
     /// Returns true if the forked branch has what an entry says of a call: that it goes on without a result, that
@@ -290,7 +303,7 @@ mod tests {
         let both = [first.clone(), second.clone()];
         assert_eq!(taken(&[], &[], &both), [result("two", false)]);
         // The first one was shared.
-        assert_eq!(taken(&both[..1], &both[..1], &both[1..]), [second.clone()]);
+        assert_eq!(taken(&both[..1], &both[..1], &both[1..]), both[1..]);
         // The branch has what the side has.
         assert_eq!(taken(&[result("two", false)], &[], &both), []);
         assert_eq!(taken(&both, &both[..1], &both[1..]), []);

@@ -63,7 +63,8 @@ pub async fn adopt_conflict_side(
     let shared = read.shared_history(store)?;
     let common = find_common(store, cell, (&read, &shared)).await?;
     let records = read.records(side)?;
-    let stored = StoredContent::read(store, &id, &common.branch.borrow().head.branch).await?;
+    let path = common.branch.borrow().head.branch.clone();
+    let stored = StoredContent::read(store, &id, &path).await?;
     change.annotations = common.annotations((&read.log.history, &shared), &records, &stored);
     let mut content = {
         let (whole, base, shared) = (&read.log.history, &common.branch.borrow().history, &shared);
