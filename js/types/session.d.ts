@@ -264,7 +264,7 @@ export interface CompactOptions {
   /** "input": gets the body of a request for a summary, as UTF-8 JSON, not streamed, and returns the model's text.
    *  "previous_response_id": gets the body of a `POST /responses/compact`, and returns the body of its answer as
    *  text. "provider": the same for OpenAI and xAI; for Anthropic the body of a `POST /v1/messages`, which needs the
-   *  header `anthropic-beta: compact-2026-09-04`. */
+   *  header `anthropic-beta: compact-2026-09-04`. So do bodies of the other modes for Anthropic that come afterwards. */
   summarize: (body: Bytes, mode: "input" | "previous_response_id" | "provider") => string | Promise<string>;
   /** The body's dialect. Default: that of the last run or render of this session object, with its `params`, else that
    *  of the newest stored answer, with its model. With "provider" the body also has the instructions and tools of the

@@ -133,6 +133,12 @@ impl<'h> Delta<'h> {
         self.repeated.contains(&index)
     }
 
+    /// Returns true for a message of the live turn that every request repeats.
+    #[must_use]
+    pub fn is_repeated_live(&self, index: usize) -> bool {
+        self.repeated_live.contains(&index)
+    }
+
     /// Finds the newest answer of each other run that wrote to the conversation since the newest answer's request was
     /// built.
     fn find_concurrent_answers(&mut self, service: OwnerService<'_>, newest: AcknowledgedAnswer<'h>) {

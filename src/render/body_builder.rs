@@ -56,8 +56,8 @@ impl<'c, 'd, 'h> BodyBuilder<'c, 'd, 'h> {
             }
         }
         let item = message.item;
-        if item.origin == DraftOrigin::Replacement && item.message.dialect.is_some() {
-            // What a provider's own compaction returned begins the list. A reducer may have put something before it.
+        if self.encoder.begins_list(item) {
+            // A reducer may have put something before it.
             let (last, earlier) = self.spans.split_last_mut().unzip();
             if let (Some(last), Some(earlier)) = (last, earlier) {
                 last.span.is_valid &= earlier.iter().all(|body_span| body_span.span.count == 0);

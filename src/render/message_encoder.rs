@@ -9,7 +9,7 @@ use crate::message::{Part, PartBody, Role};
 use crate::provider::{
     DialectSpec, EncodeContext, ProviderRequest, ReasoningField, Settings, Wire, decode_result, spec, validate,
 };
-use crate::replay::DraftOrigin;
+use crate::replay::{DraftMessage, DraftOrigin};
 
 /// The model of a probe body, where rules depend on no vendor.
 const ANY_MODEL: &str = "m";
@@ -156,8 +156,14 @@ impl MessageEncoder {
         findings.iter().all(|finding| finding.severity != Severity::Error)
     }
 
+    /// Returns true for a message that begins with what its provider accepts at the beginning of the list only.
+    pub fn begins_list(&self, item: &DraftMessage<'_>) -> bool {
+        let own = self.spec.own_compaction.as_ref().filter(|own| own.begins_list);
+        item.message.dialect == Some(self.spec.dialect()) && own.is_some_and(|own| own.begins(item.message))
+    }
+
     /// Returns a body with an encoded message and the messages before it, between two messages that no provider
-    /// rejects; before the second one only, if it is a compaction.
+    /// rejects; before the second one only, if it begins the list.
     fn probe(&self, text: &str, message: JoinedMessage<'_, '_>) -> String {
         let plain = self.spec.body.placeholder_message;
         let model = if self.settings.model.is_empty() { ANY_MODEL } else { self.settings.model };
@@ -172,8 +178,7 @@ impl MessageEncoder {
         }
         let list = object.key(self.spec.items.list);
         list.push('[');
-        // A provider's own compaction is the first message.
-        if message.item.origin != DraftOrigin::Replacement {
+        if !self.begins_list(message.item) {
             list.push_str(plain);
             list.push(',');
         }

@@ -35,9 +35,9 @@ pub fn own_compaction_body(
 ) -> Result<Option<OwnCompactionBody>> {
     let spec = spec(request.provider.dialect);
     let Some(compaction) = spec.own_compaction.as_ref() else { return Ok(None) };
-    let sent = request.sent_provider();
-    let params = (compaction.params)(summary_params(&sent).view());
-    let provider = ProviderRequest { params, stream: false, ..sent.into_owned() };
+    // Nothing that needs a header of its own: `summarize` gets none.
+    let params = (compaction.params)(summary_params(request.provider).view());
+    let provider = ProviderRequest { params, stream: false, ..request.provider.clone() };
     let request = RenderRequest { provider: &provider, ..*request };
     // Those in the list of messages are sent again after the compaction, and those beside it with it.
     let is_kept = |message: &_, is_leading| spec.is_outside_list(message, is_leading);

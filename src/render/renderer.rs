@@ -375,7 +375,9 @@ fn replay_input<'r>(
     delta: Option<&'r Delta<'r>>,
     caches: ReplayCaches<'r>,
 ) -> ReplayInput<'r, 'r> {
-    let compacted_before = request.compacted_before(input.history);
+    // What a service has is not sent, whatever stands for it.
+    let end = if delta.is_some() { 0 } else { input.scope.end_of(input.history) };
+    let compacted_before = request.compacted_before(input.history, end);
     ReplayInput {
         history: input.history,
         live: input.live,

@@ -43,15 +43,16 @@ impl<'r> RenderRequest<'r> {
         history.compaction_where(&|summary| summary.is_for(Some(dialect)) && self.reads(&summary.stored.message))
     }
 
-    /// Returns the index of the newest stored answer that begins with what the provider itself says stands for all
-    /// before it, if no compaction covers it; 0 without one.
+    /// Returns the index of the newest stored answer before the index `end` that begins with what the provider itself
+    /// says stands for all before it, if no compaction covers it; 0 without one.
     #[must_use]
-    pub fn compacted_before(&self, history: &History) -> usize {
+    pub fn compacted_before(&self, history: &History, end: usize) -> usize {
         let spec = spec(self.provider.dialect);
         let Some(own) = spec.own_compaction.as_ref() else { return 0 };
         let covered = self.compaction(history).map_or(0, |compaction| compaction.end);
         let begins = |message: &Message| message.dialect == Some(spec.dialect()) && own.begins(message);
-        let uncovered = history.messages().get(covered..).unwrap_or_default();
+        let end = end.min(history.messages().len());
+        let uncovered = history.messages().get(covered..end).unwrap_or_default();
         let newest = uncovered.iter().rposition(|message| begins(message) && self.reads(message));
         newest.map_or(0, |index| covered + index)
     }
@@ -68,9 +69,20 @@ impl<'r> RenderRequest<'r> {
     pub fn provider_for(&self, owner: &StateOwner, history: &History) -> Cow<'r, ProviderRequest> {
         let sent = self.sent_provider();
         let sent = sent.with_service_header(owner).map_or(sent, Cow::Owned);
-        let is_of_provider = |compaction: &ActiveSummary| compaction.stored.message.dialect.is_some();
-        let needs_header = *owner != StateOwner::Caller && self.compaction(history).is_some_and(is_of_provider);
+        let needs_header = *owner != StateOwner::Caller && self.may_send_provider_compaction(owner, history);
         needs_header.then(|| sent.with_compaction_header()).flatten().map_or(sent, Cow::Owned)
+    }
+
+    /// Returns true if a request may begin with what the provider returned as a compaction: a run keeps the one that it
+    /// began with.
+    fn may_send_provider_compaction(&self, owner: &StateOwner, history: &History) -> bool {
+        let dialect = self.provider.dialect;
+        let is_readable = |summary: &ActiveSummary| {
+            let message = &summary.stored.message;
+            message.dialect.is_some() && summary.is_for(Some(dialect)) && self.reads(message)
+        };
+        history.compaction_where(&is_readable).is_some()
+            || !owner.is_stateful() && self.compacted_before(history, usize::MAX) > 0
     }
 
     /// Returns the headers that the provider needs beside those of the application, or with another value.

@@ -98,7 +98,7 @@ impl BodyLedger {
             has_provided: mark.has_provided,
             answers,
             composed,
-            // Its mark is of the body that has it.
+            // The mark is that of the composed body, which begins with the compaction already.
             compacted: None,
             // The composed body was checked.
             in_loop: None,

@@ -46,7 +46,7 @@ impl CoveredMessages<'_> {
         let mut trimmed = TrimmedResults::default();
         trimmed.update(history, &policy);
         let (cache, replies) = (ReducerCache::default(), ReducerReplies::default());
-        let compacted_before = request.compacted_before(history);
+        let compacted_before = request.compacted_before(history, end);
         let input = ReplayInput {
             history,
             live: None,

@@ -102,7 +102,8 @@ impl<'h> HistoryScope<'h> {
     }
 
     /// Returns the index after the last stored message in this scope. A message that was deleted bounds nothing.
-    pub(super) fn end_of(&self, history: &History) -> usize {
+    #[must_use]
+    pub fn end_of(&self, history: &History) -> usize {
         match self {
             Self::UpTo(Some("")) => 0,
             Self::UpTo(Some(last)) => history.message_index(last).map_or(usize::MAX, |index| index + 1),

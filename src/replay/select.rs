@@ -47,8 +47,7 @@ pub(super) fn select<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> Re
     let all = |count: usize| (0..count).map(|index| (index, Unacknowledged::Message)).collect();
     let end = input.scope.end_of(history);
     let compaction = input.delta.map_or(input.compaction, Delta::compaction);
-    let compacted_before = if input.delta.is_some() { 0 } else { input.compacted_before };
-    let end_of_covered = compaction.map_or(compacted_before, |compaction| compaction.end);
+    let end_of_covered = compaction.map_or(input.compacted_before, |compaction| compaction.end);
     for (at, sent) in input.delta.map_or_else(|| not_covered(history, end_of_covered), Delta::stored) {
         if let Some(message) = history.messages().get(at).filter(|message| at < end && !is_live(message)) {
             add(history, DraftOrigin::Stored(at), message, sent);
@@ -68,8 +67,8 @@ pub(super) fn select<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> Re
     if let Some(compaction) = compaction {
         insert_compaction(&mut messages, compaction, report);
     }
-    if compacted_before > 0 {
-        begin_with_compaction(&mut messages, history, compacted_before, report);
+    if input.compacted_before > 0 {
+        begin_with_compaction(&mut messages, history, input.compacted_before, report);
     }
     RequestDraft { messages, is_repeated: false, cut: None }
 }
@@ -80,6 +79,7 @@ pub(super) fn select<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> Re
 fn place_in_delta(delta: &Delta<'_>, draft: &DraftMessage<'_>) -> u8 {
     match draft.origin {
         DraftOrigin::Stored(index) if delta.is_repeated(index) => 0,
+        DraftOrigin::Live(index) if delta.is_repeated_live(index) => 0,
         _ if draft.is_acknowledged => 1,
         _ => 2,
     }

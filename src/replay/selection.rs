@@ -115,6 +115,13 @@ impl ReplaySelection {
         Some(indices)
     }
 
+    /// Returns true if it begins with what a provider returned as a compaction.
+    #[must_use]
+    pub fn has_provider_compaction(&self) -> bool {
+        let is_of_provider = |message: &Message| message.dialect.is_some();
+        self.ranges.iter().any(|range| range.is_replacement && range.message.as_ref().is_some_and(is_of_provider))
+    }
+
     /// Returns true if it has messages that are stored nowhere else.
     #[must_use]
     pub fn has_own_messages(&self) -> bool {

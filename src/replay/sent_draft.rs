@@ -66,7 +66,7 @@ impl SentRequestRecord {
 /// Returns a hash of what the compaction in a request covers; 0 without one.
 pub(super) fn compaction_hash(input: &ReplayInput<'_, '_>) -> u64 {
     let answer = input.history.messages().get(input.compacted_before).filter(|_| input.compacted_before > 0);
-    // Never 0, which stands for none.
+    // 0 says that there is none.
     let of_answer = answer.map_or(0, |answer| hash_words(5, answer.id.as_bytes()) | 1);
     input.compaction.map_or(of_answer, hash_of)
 }

@@ -94,6 +94,11 @@ impl HistoryChoice {
         self.unjournaled.take()
     }
 
+    /// Returns true if the requests contain what a provider returned as a compaction.
+    pub fn has_provider_compaction(&self) -> bool {
+        self.choice.as_ref().is_some_and(|choice| choice.selection.has_provider_compaction())
+    }
+
     /// Returns the indices of the stored messages that the requests contain; `None` if that is not chosen, or has a
     /// message that replaces others.
     pub fn stored_messages(&self, history: &History) -> Option<Vec<usize>> {

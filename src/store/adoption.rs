@@ -72,7 +72,7 @@ pub async fn adopt_conflict_side(
         AdoptedEntries { whole, common: common.count, base, shared, renamed, at: change.at }.of_records(records)
     };
     if content.entries.is_empty() && change.annotations.is_empty() {
-        // One that is adopted at once in this process may have made a branch of a side that has only notes.
+        // There is nothing to adopt: another call in this process may have made the branch meanwhile.
         let adopter = common.branch.borrow().adopter_of(&side.id);
         return match adopter {
             Some(number) => read_branch(store, &common.branch, number).await,

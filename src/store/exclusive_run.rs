@@ -11,7 +11,8 @@ pub struct ExclusiveRun {
     pub id: String,
     /// The ids of runs whose leases this process left behind: nobody holds them.
     pub left_behind: Vec<String>,
-    /// True if the run was under way, and its lease has ended: another run may have begun since, and the run has lost.
+    /// True if the run was under way, and its lease has ended: another run may have begun since. Then the
+    /// run's writes fail with `conflict`.
     pub is_late: bool,
 }
 

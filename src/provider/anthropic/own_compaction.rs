@@ -14,6 +14,7 @@ pub(super) const OWN_COMPACTION: OwnCompaction = OwnCompaction {
     params,
     members: None,
     header: Some(("anthropic-beta", "compact-2026-09-04")),
+    begins_list: true,
     stands_for_earlier,
     read,
 };
@@ -47,9 +48,7 @@ fn read(answer: JsonRef<'_>) -> OwnSummary {
     }
     match block.find("content") {
         None => OwnSummary::Nothing,
-        Some(content) if content.kind() == JsonKind::String && !content.is_text("") => {
-            OwnSummary::Items(vec![block.to_owned()])
-        }
+        Some(content) if !content.is_text("") && stands_for_earlier(block) => OwnSummary::Items(vec![block.to_owned()]),
         Some(_) => OwnSummary::Unknown,
     }
 }
@@ -73,8 +72,9 @@ mod tests {
             "[]".to_owned(),
             format!("[{block},{block}]"),
             r#"[{"type":"text","text":"They said hello."}]"#.to_owned(),
-            r#"[{"type":"compaction","content":""}]"#.to_owned(),
-            r#"[{"type":"compaction","content":5}]"#.to_owned(),
+            r#"[{"type":"compaction","content":"","signature":"sig"}]"#.to_owned(),
+            r#"[{"type":"compaction","content":5,"signature":"sig"}]"#.to_owned(),
+            r#"[{"type":"compaction","content":"Unsigned."}]"#.to_owned(),
             "\"They said hello.\"".to_owned(),
         ] {
             assert_eq!(read(&answer(&wrong)), OwnSummary::Unknown, "{wrong}");

@@ -17,6 +17,7 @@ pub(super) const OWN_COMPACTION: OwnCompaction = OwnCompaction {
     params: |params: JsonRef<'_>| params.to_owned(),
     members: Some(&MEMBERS),
     header: None,
+    begins_list: false,
     stands_for_earlier,
     read,
 };

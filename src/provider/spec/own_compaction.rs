@@ -11,6 +11,8 @@ pub(crate) struct OwnCompaction {
     pub members: Option<&'static [&'static str]>,
     /// The header that it needs, and each later request with what it was answered: a list, and the value in it.
     pub header: Option<(&'static str, &'static str)>,
+    /// True if what stands for the conversation must begin a request's list of messages.
+    pub begins_list: bool,
     /// Returns true for a block or an item that stands for all before it, wherever it came: in an answer, too.
     pub stands_for_earlier: fn(JsonRef<'_>) -> bool,
     /// Reads the body of the answer.

@@ -8,6 +8,7 @@ use crate::run::answer::next_provider;
 use crate::run::context::RunContext;
 use crate::run::next_state::ComposedRequest;
 use crate::run::turn::RunData;
+use std::borrow::Cow;
 use std::rc::Rc;
 
 /// A composed body that is changed before it is sent.
@@ -58,7 +59,10 @@ pub(super) fn settle_healed(turn: &mut RunData, refused: &[u8], healed: Healed) 
 /// Returns the headers of the next request.
 pub(super) fn request_headers(turn: &RunData, context: &RunContext<'_>) -> Vec<(String, String)> {
     let request = render_request(turn, &turn.setup().provider);
-    request.provider_for(&turn.setup().owner, context.history).wire_headers()
+    let sent = request.provider_for(&turn.setup().owner, context.history);
+    // The compaction that the run began with may be in force no more.
+    let repeats = turn.history_choice().has_provider_compaction();
+    repeats.then(|| sent.with_compaction_header()).flatten().map_or(sent, Cow::Owned).wire_headers()
 }
 
 /// Returns what the next request is rendered for.

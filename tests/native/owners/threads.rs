@@ -407,5 +407,5 @@ fn r24_r77_a_question_that_a_filter_held_back_follows_the_results_that_a_thread_
     let outcome = host.drive(|body| service.answer(body)).unwrap();
     assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
     assert_eq!(service.sent(0), ["user: Two"]);
-    assert_eq!(service.sent(1), ["result call_1: look gave {}", "user: One"]);
+    assert_eq!(service.sent(1), ["result toolu_1: look gave {}", "user: One"]);
 }

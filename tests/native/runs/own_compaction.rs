@@ -13,8 +13,8 @@ use rethread::history::{Compactable, Coverage, StoredSummary};
 use rethread::message::{AnswerMeta, Dialect};
 use rethread::owner::StateOwner;
 use rethread::provider::{OwnSummary, read_own_summary};
-use rethread::render::{OwnCompactionBody, RenderRequest, own_compaction_body};
-use rethread::run::RunSetup;
+use rethread::render::{OwnCompactionBody, RenderRequest, compaction_body, own_compaction_body};
+use rethread::run::{EffectKind, EffectReply, RunSetup};
 use rethread::store::{Change, MemoryStore, commit};
 use serde_json::{Value, json};
 
@@ -273,26 +273,33 @@ fn r78_compactions_are_sent_in_such_an_order() {
     }
 }
 
+/// An answer that begins with what stands for all before it.
+fn answer_with_compaction(dialect: Dialect) -> Answer {
+    let answer = if dialect == CLAUDE {
+        json!({ "id": "msg_1", "type": "message", "role": "assistant", "model": "m", "stop_reason": "end_turn", "content": [
+            { "type": "compaction", "content": "They talked.", "signature": "<sealed>" },
+            { "type": "thinking", "thinking": "", "signature": "<thought>" }, { "type": "text", "text": "<well>" }],
+            "usage": { "input_tokens": 1, "output_tokens": 1 } })
+    } else {
+        json!({ "id": "resp_1", "object": "response", "model": "m", "status": "completed", "error": null, "output": [
+            { "type": "compaction", "id": "cmp_1", "encrypted_content": "<sealed>" },
+            { "type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "<thought>" },
+            { "type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+                "content": [{ "type": "output_text", "annotations": [], "text": "<well>" }] }] })
+    };
+    Answer::Status(200, Vec::new(), answer.to_string())
+}
+
 #[test]
 fn r78_what_precedes_a_compaction_in_an_answer_is_not_sent_to_who_made_it() {
-    for dialect in BINDING {
+    for (dialect, has_rules) in BINDING.into_iter().flat_map(|dialect| [(dialect, true), (dialect, false)]) {
         let data = MemoryStore::default();
         let mut host = Host::open(&data, "s", "h");
-        host.append(&json!([{ "role": "system", "content": "<rules>" }]), CHAT).unwrap();
-        let answer = if dialect == CLAUDE {
-            json!({ "id": "msg_1", "type": "message", "role": "assistant", "model": "m", "stop_reason": "end_turn", "content": [
-                { "type": "compaction", "content": "They talked.", "signature": "<sealed>" },
-                { "type": "thinking", "thinking": "", "signature": "<thought>" }, { "type": "text", "text": "<well>" }],
-                "usage": { "input_tokens": 1, "output_tokens": 1 } })
-        } else {
-            json!({ "id": "resp_1", "object": "response", "model": "m", "status": "completed", "error": null, "output": [
-                { "type": "compaction", "id": "cmp_1", "encrypted_content": "<sealed>" },
-                { "type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "<thought>" },
-                { "type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
-                    "content": [{ "type": "output_text", "annotations": [], "text": "<well>" }] }] })
-        };
+        if has_rules {
+            host.append(&json!([{ "role": "system", "content": "<rules>" }]), CHAT).unwrap();
+        }
         host.ask(setup_of("one", dialect), "<one>", |_| Answer::Say(text("Well.")));
-        host.ask(setup_of("two", dialect), "<two>", |_| Answer::Status(200, Vec::new(), answer.to_string()));
+        host.ask(setup_of("two", dialect), "<two>", |_| answer_with_compaction(dialect));
         let mut bodies = Vec::new();
         for name in ["three", "four"] {
             host = reopened(&host);
@@ -304,13 +311,14 @@ fn r78_what_precedes_a_compaction_in_an_answer_is_not_sent_to_who_made_it() {
         for body in &bodies {
             let text = body.to_string();
             let list = if dialect == CLAUDE { &body["messages"] } else { &body["input"] };
-            // OpenAI has the system message in the list.
-            let at = usize::from(dialect != CLAUDE);
-            assert!(list[at].to_string().contains("<sealed>"), "{body:#}");
-            assert!(text.contains("<rules>") && text.contains("<thought>") && text.contains("<well>"), "{body:#}");
+            // OpenAI has the system message in the list, and reasoning after it is left out.
+            let rules_in_list = has_rules && dialect != CLAUDE;
+            assert!(list[usize::from(rules_in_list)].to_string().contains("<sealed>"), "{body:#}");
+            assert_eq!(text.contains("<thought>"), !rules_in_list, "{body:#}");
+            assert!(text.contains("<rules>") == has_rules && text.contains("<well>"), "{body:#}");
             assert!(!text.contains("<one>") && !text.contains("<two>"), "{body:#}");
         }
-        assert_eq!(host.log.borrow().history.messages().len(), 9, "the originals stay");
+        assert_eq!(host.log.borrow().history.messages().len(), 8 + usize::from(has_rules), "the originals stay");
         let mut elsewhere = setup_of("x", dialect);
         elsewhere.provider.url = "https://gateway.example/v1".into();
         for other in [elsewhere, setup("x", CHAT, false)] {
@@ -320,4 +328,74 @@ fn r78_what_precedes_a_compaction_in_an_answer_is_not_sent_to_who_made_it() {
             assert!(body.contains("<one>") && body.contains("<two>"), "{body}");
         }
     }
+}
+
+#[test]
+fn r78_a_run_that_began_before_an_answers_compaction_keeps_its_history() {
+    for dialect in BINDING {
+        let data = MemoryStore::default();
+        let mut host = Host::open(&data, "s", "h");
+        host.ask(setup_of("one", dialect), "<one>", |_| Answer::Say(text("Well.")));
+        host.start(setup_of("late", dialect), "<late>").unwrap();
+        assert!(host.drive(|_| Answer::Hang).is_none());
+        let mut second = Host::open(&data, "s", "h2");
+        second.ask(setup_of("two", dialect), "<two>", |_| answer_with_compaction(dialect));
+        second.resume(setup_of("late", dialect)).unwrap();
+        let mut sent = String::new();
+        second.drive(|body| {
+            sent = body.to_string();
+            Answer::Say(text("Well."))
+        });
+        assert!(sent.contains("<one>") && sent.contains("<late>"), "{sent}");
+        assert!(!sent.contains("<sealed>") && !sent.contains("<two>"), "{sent}");
+    }
+}
+
+#[test]
+fn r78_a_later_answers_compaction_hides_nothing_from_a_summary() {
+    for dialect in BINDING {
+        let data = MemoryStore::default();
+        let mut host = Host::open(&data, "s", "h");
+        host.ask(setup_of("one", dialect), "<one>", |_| Answer::Say(text("Well.")));
+        host.ask(setup_of("two", dialect), "<two>", |_| answer_with_compaction(dialect));
+        let (log, setup) = (host.log.borrow(), setup_of("c", dialect));
+        let by_model = compaction_body(&log.history, 2, &request(&setup), 1).unwrap();
+        let by_provider = own_compaction_body(&log.history, 2, &request(&setup), 1).unwrap().unwrap().body;
+        for body in [by_model, by_provider] {
+            let body = String::from_utf8(body).unwrap();
+            assert!(body.contains("<one>") && !body.contains("<two>") && !body.contains("<sealed>"), "{body}");
+        }
+    }
+}
+
+#[test]
+fn r78_a_run_keeps_the_header_of_the_compaction_that_it_began_with() {
+    let data = MemoryStore::default();
+    let mut chat = Chat::new(&data, CLAUDE);
+    chat.tell(setup_of("one", CLAUDE));
+    let summary = compaction(&chat, &setup_of("c", CLAUDE)).unwrap();
+    assert!(store(&chat, "compaction", summary));
+    chat.tell(setup_of("more", CLAUDE));
+    chat.host.start(setup_of("two", CLAUDE), "<two>").unwrap();
+    assert!(chat.host.drive(|_| Answer::Hang).is_none());
+    let coverage = chat.host.log.borrow().history.coverage(4).unwrap();
+    for is_first in [true, false] {
+        let (effect, headers) = next_request(&chat);
+        assert!(headers.contains("compact-2026-09-04"), "{headers}");
+        if is_first {
+            assert!(store(&chat, "text", StoredSummary::compaction(coverage.clone(), "They talked.", None)));
+            let body = calls(&[("call_z", "look", "{}")]).body(CLAUDE);
+            chat.host.reply(&effect, EffectReply::Response { status: 200, headers: Vec::new(), body }).unwrap();
+            assert!(chat.host.drive(|_| Answer::Hang).is_none());
+            assert!(String::from_utf8_lossy(chat.host.sent.last().unwrap()).contains("\"compaction\""));
+        }
+    }
+}
+
+/// The effect that asks the model, and its beta headers.
+fn next_request(chat: &Chat<'_>) -> (String, String) {
+    let effect = chat.host.run.as_ref().unwrap().effects()[0].clone();
+    let EffectKind::CallModel { headers, .. } = effect.kind else { panic!("no request") };
+    let beta = headers.into_iter().find(|(name, _)| name == "anthropic-beta").map(|(_, value)| value);
+    (effect.id, beta.unwrap_or_default())
 }
