@@ -253,26 +253,33 @@ export interface ErasureReceipt {
    *  "damaged_values" (earlier appends that cannot be read). */
   unreached: { what: string; why: string }[];
 }
-export interface CompactOptions {
-  /** "input": from the messages that are stored here. "previous_response_id": by the service, from its chain of
-   *  responses. "provider": by the provider's own compaction, from the messages that are stored here; the dialects
-   *  `anthropic` and `openai-responses` have one, others are `config_invalid`. "auto" (default): "input", unless the
-   *  chain begins with a response whose content is not stored here. */
-  mode?: "auto" | "input" | "previous_response_id" | "provider";
+/** Who compacts. "input": from the messages that are stored here. "previous_response_id": by the service, from its
+ *  chain of responses. "provider": by the provider's own compaction, from the messages that are stored here; the
+ *  dialects `anthropic` and `openai-responses` have one, others are `config_invalid`. "auto" (default): "input", unless
+ *  the chain begins with a response whose content is not stored here.
+ *
+ *  `summarize` gets with "input" the body of a request for a summary, as UTF-8 JSON, not streamed, and returns the
+ *  model's text. With "previous_response_id" it gets the body of a `POST /responses/compact`, and returns the body of
+ *  its answer as text. With "provider" the same for OpenAI and xAI; for Anthropic the body of a `POST /v1/messages`,
+ *  which needs the header `anthropic-beta: compact-2026-09-04`. So do bodies of other modes for Anthropic that come
+ *  afterwards. */
+export type Compactor =
+  | {
+      mode?: "auto" | "input" | "previous_response_id";
+      summarize: (body: Bytes, mode: "input" | "previous_response_id") => string | Promise<string>;
+    }
+  | { mode: "provider"; summarize: (body: Bytes, mode: "provider") => string | Promise<string> };
+
+export type CompactOptions = Compactor & {
   /** Compacts less than ten answers, calls and results, too. Default false. */
   force?: boolean;
-  /** "input": gets the body of a request for a summary, as UTF-8 JSON, not streamed, and returns the model's text.
-   *  "previous_response_id": gets the body of a `POST /responses/compact`, and returns the body of its answer as
-   *  text. "provider": the same for OpenAI and xAI; for Anthropic the body of a `POST /v1/messages`, which needs the
-   *  header `anthropic-beta: compact-2026-09-04`. So do bodies of the other modes for Anthropic that come afterwards. */
-  summarize: (body: Bytes, mode: "input" | "previous_response_id" | "provider") => string | Promise<string>;
   /** The body's dialect. Default: that of the last run or render of this session object, with its `params`, else that
    *  of the newest stored answer, with its model. With "provider" the body also has the instructions and tools of the
    *  last run or render in this dialect. */
   dialect?: Dialect;
   /** Members of the body, such as `model` and `max_tokens`. Only with `dialect`. */
   params?: Record<string, unknown>;
-}
+};
 /** Compacted: "threshold" (there are ten answers, calls and results, or more), "forced" (`force`), "was_deferred" (an
  *  earlier call was "deferred"). Not compacted: "below_threshold"; "nothing_new" (no turn is over that is not
  *  compacted); "no_summary" (the provider could not summarize the conversation); "deferred" (made when the turn is

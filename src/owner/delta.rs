@@ -258,6 +258,12 @@ impl<'h> Delta<'h> {
         })
     }
 
+    /// Returns the number of messages of the live turn up to the newest acknowledged answer.
+    #[must_use]
+    pub fn answered_live_count(&self) -> usize {
+        self.newest.and_then(|newest| newest.live_index).map_or(0, |index| index + 1)
+    }
+
     fn is_pending(&self, message: &Message) -> bool {
         self.pending.contains(message.id.as_str())
     }

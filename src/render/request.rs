@@ -50,7 +50,10 @@ impl<'r> RenderRequest<'r> {
         let spec = spec(self.provider.dialect);
         let Some(own) = spec.own_compaction.as_ref() else { return 0 };
         let covered = self.compaction(history).map_or(0, |compaction| compaction.end);
-        let begins = |message: &Message| message.dialect == Some(spec.dialect()) && own.begins(message);
+        // What was imported is sent whole: who made it is not known.
+        let is_made = |message: &Message| message.answer.as_deref().is_some_and(|answer| answer.maker.is_some());
+        let begins =
+            |message: &Message| message.dialect == Some(spec.dialect()) && own.begins(message) && is_made(message);
         let end = end.min(history.messages().len());
         let uncovered = history.messages().get(covered..end).unwrap_or_default();
         let newest = uncovered.iter().rposition(|message| begins(message) && self.reads(message));

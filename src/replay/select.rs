@@ -62,7 +62,7 @@ pub(super) fn select<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> Re
     }
     messages.extend(late_results.unplaced());
     if let Some(delta) = input.delta {
-        messages.sort_by_key(|draft| place_in_delta(delta, draft));
+        messages.sort_by_key(|draft| place_in_delta(delta, draft, keeps_open));
     }
     if let Some(compaction) = compaction {
         insert_compaction(&mut messages, compaction, report);
@@ -75,11 +75,13 @@ pub(super) fn select<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> Re
 
 /// Returns where a message is sent to a service: what is repeated, then results of calls that it has, then what is new.
 /// The results follow their calls so. And they precede the calls of other runs, whose ids may be the same: a service
-/// pairs an output with the newest call of its id.
-fn place_in_delta(delta: &Delta<'_>, draft: &DraftMessage<'_>) -> u8 {
+/// pairs an output with the newest call of its id. Before them comes what was held back of the live turn, where a
+/// service takes anything before results: `keeps_open`.
+fn place_in_delta(delta: &Delta<'_>, draft: &DraftMessage<'_>, keeps_open: bool) -> u8 {
     match draft.origin {
         DraftOrigin::Stored(index) if delta.is_repeated(index) => 0,
         DraftOrigin::Live(index) if delta.is_repeated_live(index) => 0,
+        DraftOrigin::Live(index) if keeps_open && index < delta.answered_live_count() => 1,
         _ if draft.is_acknowledged => 1,
         _ => 2,
     }

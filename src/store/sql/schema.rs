@@ -66,7 +66,16 @@ fn is_transient(error: &Error) -> bool {
     matches!(error.code, ErrorCode::StoreError | ErrorCode::Busy)
 }
 
+/// Reads what the database has. Before tables count as another application's, they are read twice: PostgreSQL finds the
+/// name of a table that another process has just created, and its columns only with a later snapshot.
 async fn read_state(driver: &dyn SqlDriver) -> Result<SchemaState> {
+    match read_tables(driver).await? {
+        SchemaState::Foreign => read_tables(driver).await,
+        known => Ok(known),
+    }
+}
+
+async fn read_tables(driver: &dyn SqlDriver) -> Result<SchemaState> {
     let dialect = driver.dialect();
     let found = driver.transaction(vec![find_tables(dialect)]).await?;
     let row = found.first().and_then(|rows| rows.first()).map_or(&[][..], Vec::as_slice);
