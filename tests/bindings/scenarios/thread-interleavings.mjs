@@ -127,8 +127,7 @@ class ThreadInterleaving {
   step(body) {
     const { numbers } = this;
     const answer = { text: `Answer ${(this.count += 1)}.` };
-    // What is held back would be sent before the results of calls, which the service refuses.
-    if (this.rounds < ROUNDS && this.held.length === 0 && numbers.chance(0.45))
+    if (this.rounds < ROUNDS && numbers.chance(0.45))
       answer.calls = Array.from({ length: 1 + numbers.below(2) }, (_, at) => ({
         name: 'look',
         arguments: { n: this.count * 10 + at },
