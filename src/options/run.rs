@@ -14,7 +14,7 @@ use crate::message::{Dialect, Role};
 use crate::provider::{ProviderRequest, ReasoningField, Settings, ToolDefinition, api_request, check_known_headers};
 use crate::replay::{Callback, Policy, PolicyLayer};
 use crate::run::{DEFAULT_MAX_RESPONSE_BYTES, HIGHEST_MAX_RESPONSE_BYTES, Handoff, RetryPolicy, RunSetup};
-use crate::session::{AskedModel, NewRun, OpenSession, ResumeRequest, WhenBusy};
+use crate::session::{NewRun, OpenSession, RequestSetup, ResumeRequest, WhenBusy};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
@@ -131,12 +131,12 @@ impl<T: OptionTypes> RenderOptions<T> {
     pub fn into_parts(self, session: &OpenSession) -> Result<RenderParts> {
         let provider = request_without_url::<T>(self.dialect, self.params)?;
         let tools = RequestTools::read(self.tools)?;
-        let asked = AskedModel {
+        let setup = RequestSetup {
             provider: provider.clone(),
             instructions: self.instructions.clone(),
             tools: tools.definitions.clone(),
         };
-        session.last_asked.replace(Some(asked));
+        session.last_request_setup.replace(Some(setup));
         let policy = session.policy(self.replay.map(Into::into).unwrap_or_default(), windows(&tools.tool_settings));
         Ok(RenderParts { provider, instructions: self.instructions, tools: tools.definitions, policy })
     }

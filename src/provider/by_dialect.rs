@@ -9,7 +9,7 @@ use super::request::{
     self, Parameter, ProviderRequest, ReasoningReader, RequestHead, ToolDefinition, TranslatedParameter, Withheld,
 };
 use super::rules::{self, RepairOptions};
-use super::spec::OwnSummary;
+use super::spec::ProviderSummary;
 use super::stream::{self, Assembled, StreamAssembler};
 use crate::error::Result;
 use crate::finding::Report;
@@ -233,16 +233,16 @@ pub fn compacted_items(dialect: Dialect, answer: &str) -> Option<Vec<Json>> {
 
 /// Returns true if providers of the dialect compact a conversation themselves.
 #[must_use]
-pub fn has_own_compaction(dialect: Dialect) -> bool {
-    spec(dialect).own_compaction.is_some()
+pub fn can_compact(dialect: Dialect) -> bool {
+    spec(dialect).provider_compaction.is_some()
 }
 
 /// Reads the body of a provider's answer to a request for its own compaction.
 #[must_use]
-pub fn read_own_summary(dialect: Dialect, answer: &str) -> OwnSummary {
-    let compaction = spec(dialect).own_compaction.as_ref();
+pub fn read_provider_summary(dialect: Dialect, answer: &str) -> ProviderSummary {
+    let compaction = spec(dialect).provider_compaction.as_ref();
     let read = compaction.and_then(|compaction| Some((compaction.read)(JsonRef::parse(answer).ok()?)));
-    read.unwrap_or(OwnSummary::Unknown)
+    read.unwrap_or(ProviderSummary::Unknown)
 }
 
 /// Removes the members that contain credentials from `params`.

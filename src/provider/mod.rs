@@ -24,9 +24,9 @@ mod stream;
 mod wire_template;
 
 pub use by_dialect::{
-    check_input_body, check_owner, compacted_items, compaction_request, drop_unavailable_tool_choice,
-    has_own_compaction, heal, is_error_response, is_group, leave_out_refused, model_facts, names_tool_choice,
-    read_own_summary, read_response, refused_rule, repair, translate_parameter, translate_value, validate,
+    can_compact, check_input_body, check_owner, compacted_items, compaction_request, drop_unavailable_tool_choice,
+    heal, is_error_response, is_group, leave_out_refused, model_facts, names_tool_choice, read_provider_summary,
+    read_response, refused_rule, repair, translate_parameter, translate_value, validate,
 };
 pub(crate) use by_dialect::{first_missing, read_whole, repair_head, repair_rendered, withhold};
 pub(crate) use decode::decode_result;
@@ -41,7 +41,7 @@ pub use request::{
 };
 pub use rules::{Dangling, RepairOptions};
 pub(crate) use spec::{DialectSpec, EncodeContext, Pause, ServiceState, StateRefusal, call_id, changed_head};
-pub use spec::{OwnSummary, Wire, tool_name};
+pub use spec::{ProviderSummary, Wire, tool_name};
 pub use stream::{
     AnswerBlock, AnswerStatus, Assembled, AssembledCall, BlockBody, InputTransformation, StreamAssembler, StreamEvent,
     TransformationEffect, TransformedPlace, WireError,

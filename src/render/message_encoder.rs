@@ -158,8 +158,8 @@ impl MessageEncoder {
 
     /// Returns true for a message that begins with what its provider accepts at the beginning of the list only.
     pub fn begins_list(&self, item: &DraftMessage<'_>) -> bool {
-        let own = self.spec.own_compaction.as_ref().filter(|own| own.begins_list);
-        item.message.dialect == Some(self.spec.dialect()) && own.is_some_and(|own| own.begins(item.message))
+        let begins_list = self.spec.provider_compaction.as_ref().is_some_and(|compaction| compaction.begins_list);
+        begins_list && self.spec.begins_with_compaction(item.message)
     }
 
     /// Returns a body with an encoded message and the messages before it, between two messages that no provider

@@ -217,12 +217,10 @@ impl<'c> ReasoningSelection<'c> {
         body: &BodyBuilder<'_, '_, '_>,
         draft: &'d RequestDraft<'_>,
     ) -> Option<&'d Message> {
-        let own = self.spec.own_compaction.as_ref()?;
         let first = body.spans.iter().find(|body_span| body_span.span.count > 0)?;
         let item = draft.messages.get(first.index?)?;
         let is_stored = matches!(item.origin, DraftOrigin::Stored(index) if index > 0);
-        (is_stored && item.message.dialect == Some(self.spec.dialect()) && own.begins(item.message))
-            .then_some(item.message)
+        (is_stored && self.spec.begins_with_compaction(item.message)).then_some(item.message)
     }
 
     /// Returns a prefix that is extended by the items of a span.

@@ -39,8 +39,7 @@ impl<'r> RenderRequest<'r> {
     /// were made where its reasoning could be, too.
     #[must_use]
     pub fn compaction<'h>(&self, history: &'h History) -> Option<&'h ActiveSummary> {
-        let dialect = self.provider.dialect;
-        history.compaction_where(&|summary| summary.is_for(Some(dialect)) && self.reads(&summary.stored.message))
+        history.compaction_where(&|summary| self.reads_summary(summary))
     }
 
     /// Returns the index of the newest stored answer before the index `end` that begins with what the provider itself
@@ -48,16 +47,21 @@ impl<'r> RenderRequest<'r> {
     #[must_use]
     pub fn compacted_before(&self, history: &History, end: usize) -> usize {
         let spec = spec(self.provider.dialect);
-        let Some(own) = spec.own_compaction.as_ref() else { return 0 };
+        if spec.provider_compaction.is_none() {
+            return 0;
+        }
         let covered = self.compaction(history).map_or(0, |compaction| compaction.end);
         // What was imported is sent whole: who made it is not known.
         let is_made = |message: &Message| message.answer.as_deref().is_some_and(|answer| answer.maker.is_some());
-        let begins =
-            |message: &Message| message.dialect == Some(spec.dialect()) && own.begins(message) && is_made(message);
+        let begins = |message: &Message| spec.begins_with_compaction(message) && is_made(message);
         let end = end.min(history.messages().len());
         let uncovered = history.messages().get(covered..end).unwrap_or_default();
         let newest = uncovered.iter().rposition(|message| begins(message) && self.reads(message));
         newest.map_or(0, |index| covered + index)
+    }
+
+    fn reads_summary(&self, summary: &ActiveSummary) -> bool {
+        summary.is_for(Some(self.provider.dialect)) && self.reads(&summary.stored.message)
     }
 
     /// Returns true if the provider can read what was made where a message was.
@@ -79,12 +83,9 @@ impl<'r> RenderRequest<'r> {
     /// Returns true if a request may begin with what the provider returned as a compaction: a run keeps the one that it
     /// began with.
     fn may_send_provider_compaction(&self, owner: &StateOwner, history: &History) -> bool {
-        let dialect = self.provider.dialect;
-        let is_readable = |summary: &ActiveSummary| {
-            let message = &summary.stored.message;
-            message.dialect.is_some() && summary.is_for(Some(dialect)) && self.reads(message)
-        };
-        history.compaction_where(&is_readable).is_some()
+        let is_of_provider =
+            |summary: &ActiveSummary| summary.stored.message.dialect.is_some() && self.reads_summary(summary);
+        history.compaction_where(&is_of_provider).is_some()
             || !owner.is_stateful() && self.compacted_before(history, usize::MAX) > 0
     }
 

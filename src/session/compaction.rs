@@ -1,7 +1,7 @@
 //! `Session.compact`: the application's model writes a summary of the turns that are over (R30), or their provider does
 //! (R78). Requests then contain it instead of them.
 
-use super::compaction_state::{AskedModel, CompactionMode, CompactionOutcome, CompactionRequest};
+use super::compaction_state::{CompactionMode, CompactionOutcome, CompactionRequest, RequestSetup};
 use super::journals::journal_of;
 use super::open_session::OpenSession;
 use super::run_lock::{LiveHolders, lock_name};
@@ -12,9 +12,9 @@ use crate::json::{Json, ObjectWriter};
 use crate::message::{AnswerMeta, Dialect};
 use crate::owner::{Delta, StateOwner};
 use crate::provider::{
-    OwnSummary, ProviderRequest, Settings, compacted_items, compaction_request, has_own_compaction, read_own_summary,
+    ProviderRequest, ProviderSummary, Settings, can_compact, compacted_items, compaction_request, read_provider_summary,
 };
-use crate::render::{OwnCompactionBody, RenderRequest, compaction_body, own_compaction_body};
+use crate::render::{ProviderCompactionBody, RenderRequest, compaction_body, provider_compaction_body};
 use crate::replay::PolicyLayer;
 use crate::store::{Change, HeadEdit};
 use std::collections::BTreeMap;
@@ -78,9 +78,9 @@ async fn compact_now(session: &Rc<OpenSession>, request: &CompactionRequest) -> 
     } else {
         return Ok(CompactionOutcome::BelowThreshold);
     };
-    let asked = asked_model(session, request)?;
-    let provider = &asked.provider;
-    let Some((end, OwnCompactionBody { body, mark })) = question(session, &asked, mode, end)? else {
+    let setup = request_setup(session, request)?;
+    let provider = &setup.provider;
+    let Some((end, ProviderCompactionBody { body, mark })) = question(session, &setup, mode, end)? else {
         return Ok(CompactionOutcome::NothingNew);
     };
     let Some(coverage) = session.log.borrow().history.coverage(end) else { return Ok(CompactionOutcome::NothingNew) };
@@ -99,7 +99,7 @@ async fn compact_now(session: &Rc<OpenSession>, request: &CompactionRequest) -> 
             StoredSummary::of_items(coverage, provider.dialect, read_items(provider, &text)?, chain_start)
         }
         CompactionMode::Provider => {
-            let Some(items) = read_own_items(provider, &text)? else { return Ok(CompactionOutcome::NoSummary) };
+            let Some(items) = read_provider_items(provider, &text)? else { return Ok(CompactionOutcome::NoSummary) };
             StoredSummary::of_items(coverage, provider.dialect, items, chain_start).made_by(AnswerMeta {
                 maker: Some(provider.maker()),
                 prefix: mark,
@@ -115,18 +115,18 @@ async fn compact_now(session: &Rc<OpenSession>, request: &CompactionRequest) -> 
 /// nothing to ask for.
 fn question(
     session: &OpenSession,
-    asked: &AskedModel,
+    setup: &RequestSetup,
     mode: CompactionMode,
     end: usize,
-) -> Result<Option<(usize, OwnCompactionBody)>> {
-    let unmarked = |body| OwnCompactionBody { body, mark: None };
+) -> Result<Option<(usize, ProviderCompactionBody)>> {
+    let unmarked = |body| ProviderCompactionBody { body, mark: None };
     Ok(match mode {
         CompactionMode::PreviousResponseId => {
-            chain_request(session, &asked.provider, end)?.map(|(end, body)| (end, unmarked(body)))
+            chain_request(session, &setup.provider, end)?.map(|(end, body)| (end, unmarked(body)))
         }
-        CompactionMode::Provider => Some((end, own_request(session, asked, end)?)),
+        CompactionMode::Provider => Some((end, provider_request(session, setup, end)?)),
         CompactionMode::Auto | CompactionMode::Input => {
-            Some((end, unmarked(summary_request(session, &asked.provider, end)?)))
+            Some((end, unmarked(summary_request(session, &setup.provider, end)?)))
         }
     })
 }
@@ -139,7 +139,7 @@ fn question(
 fn resolve_mode(session: &OpenSession, request: &CompactionRequest) -> Result<CompactionMode> {
     let mode = mode_for_owner(session, request.mode)?;
     if mode == CompactionMode::Provider {
-        check_has_own_compaction(asked_model(session, request)?.provider.dialect)?;
+        check_can_compact(request_setup(session, request)?.provider.dialect)?;
     }
     Ok(mode)
 }
@@ -207,21 +207,21 @@ async fn has_run_under_way(session: &OpenSession) -> Result<bool> {
 
 /// Returns what the summary's request is made for: the dialect and params of the call, or what the last run or render
 /// was made for, or what the stored history names.
-fn asked_model(session: &OpenSession, request: &CompactionRequest) -> Result<AskedModel> {
-    let last = session.last_asked.borrow();
+fn request_setup(session: &OpenSession, request: &CompactionRequest) -> Result<RequestSetup> {
+    let last = session.last_request_setup.borrow();
     let Some(given) = &request.provider else {
         return match &*last {
             Some(last) => Ok(last.clone()),
-            None => Ok(AskedModel { provider: provider_of_history(session)?, instructions: None, tools: Vec::new() }),
+            None => Ok(RequestSetup { provider: provider_of_history(session)?, instructions: None, tools: Vec::new() }),
         };
     };
     // The call names no URL, instructions and tools. Those of the conversation's requests in this dialect are meant.
     match last.as_ref().filter(|last| last.provider.dialect == given.dialect) {
         Some(last) => {
             let provider = ProviderRequest { url: last.provider.url.clone(), ..given.clone() };
-            Ok(AskedModel { provider, ..last.clone() })
+            Ok(RequestSetup { provider, ..last.clone() })
         }
-        None => Ok(AskedModel { provider: given.clone(), instructions: None, tools: Vec::new() }),
+        None => Ok(RequestSetup { provider: given.clone(), instructions: None, tools: Vec::new() }),
     }
 }
 
@@ -236,25 +236,25 @@ fn summary_request(session: &OpenSession, provider: &ProviderRequest, end: usize
 /// Returns the request that has the provider compact the messages before the index `end`.
 ///
 /// # Errors
-/// As [`check_has_own_compaction`], and if the request's parameters or tools are invalid.
-fn own_request(session: &OpenSession, asked: &AskedModel, end: usize) -> Result<OwnCompactionBody> {
+/// As [`check_can_compact`], and if the request's parameters or tools are invalid.
+fn provider_request(session: &OpenSession, setup: &RequestSetup, end: usize) -> Result<ProviderCompactionBody> {
     let policy = session.policy(PolicyLayer::default(), BTreeMap::new());
-    let AskedModel { provider, instructions, tools } = asked;
+    let RequestSetup { provider, instructions, tools } = setup;
     let request = RenderRequest { provider, instructions: instructions.as_deref(), tools, policy: &policy };
     let now = session.context.now();
-    own_compaction_body(&session.log.borrow().history, end, &request, now)?
-        .ok_or_else(|| no_own_compaction(provider.dialect))
+    provider_compaction_body(&session.log.borrow().history, end, &request, now)?
+        .ok_or_else(|| cannot_compact(provider.dialect))
 }
 
 /// Rejects a dialect whose providers do not compact a conversation.
 ///
 /// # Errors
 /// `config_invalid`.
-fn check_has_own_compaction(dialect: Dialect) -> Result<()> {
-    if has_own_compaction(dialect) { Ok(()) } else { Err(no_own_compaction(dialect)) }
+fn check_can_compact(dialect: Dialect) -> Result<()> {
+    if can_compact(dialect) { Ok(()) } else { Err(cannot_compact(dialect)) }
 }
 
-fn no_own_compaction(dialect: Dialect) -> Error {
+fn cannot_compact(dialect: Dialect) -> Error {
     let name = dialect.as_str();
     Error::config(format!("providers of the dialect \"{name}\" do not compact a conversation; use `mode: \"input\"`"))
 }
@@ -306,15 +306,15 @@ fn read_items(provider: &ProviderRequest, text: &str) -> Result<Vec<Json>> {
     })
 }
 
-/// Reads a provider's answer to an [`own_request`]; `None` if it has no summary.
+/// Reads a provider's answer to a [`provider_request`]; `None` if it has no summary.
 ///
 /// # Errors
 /// `callback_failed` for anything else.
-fn read_own_items(provider: &ProviderRequest, text: &str) -> Result<Option<Vec<Json>>> {
-    match read_own_summary(provider.dialect, text) {
-        OwnSummary::Items(items) => Ok(Some(items)),
-        OwnSummary::Nothing => Ok(None),
-        OwnSummary::Unknown => {
+fn read_provider_items(provider: &ProviderRequest, text: &str) -> Result<Option<Vec<Json>>> {
+    match read_provider_summary(provider.dialect, text) {
+        ProviderSummary::Items(items) => Ok(Some(items)),
+        ProviderSummary::Nothing => Ok(None),
+        ProviderSummary::Unknown => {
             let sentence = "in the mode \"provider\" `summarize` returns the body of the provider's answer as text, and this one has no compaction; nothing was compacted";
             Err(Error::new(ErrorCode::CallbackFailed, sentence))
         }

@@ -21,7 +21,7 @@ pub enum CompactionMode {
 
 /// What a request of the session was made for, without its input.
 #[derive(Clone, Debug)]
-pub struct AskedModel {
+pub struct RequestSetup {
     /// The model.
     pub provider: ProviderRequest,
     /// The system message.
@@ -30,7 +30,7 @@ pub struct AskedModel {
     pub tools: Vec<ToolDefinition>,
 }
 
-impl AskedModel {
+impl RequestSetup {
     /// Returns what the requests of a run are made for.
     #[must_use]
     pub fn of_run(setup: &RunSetup) -> Self {

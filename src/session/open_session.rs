@@ -1,6 +1,6 @@
 //! The state of an open session, shared by what shows it and its runs.
 
-use super::compaction_state::{AskedModel, CompactionState};
+use super::compaction_state::{CompactionState, RequestSetup};
 use super::context::StoreContext;
 use super::head_fields::HeadFields;
 use super::host::SessionSurface;
@@ -93,7 +93,7 @@ pub struct OpenSession {
     /// A send has reserved the run, and its run does not exist yet.
     is_starting_run: Cell<bool>,
     /// What the last request was made for: a compaction asks the same model.
-    pub last_asked: RefCell<Option<AskedModel>>,
+    pub last_request_setup: RefCell<Option<RequestSetup>>,
     /// Its compaction.
     pub compaction: CompactionState,
     /// `persist` of the tools of its runs, by tool: a result that comes later is asked about, too.
@@ -166,7 +166,7 @@ impl OpenSession {
             reported_forks: Cell::new(0),
             run_queue: RunQueue::default(),
             is_starting_run: Cell::new(false),
-            last_asked: RefCell::default(),
+            last_request_setup: RefCell::default(),
             compaction: CompactionState::default(),
             persist_callbacks: RefCell::default(),
             journals: RefCell::default(),

@@ -3,7 +3,7 @@
 use super::answer_broadcast::{AnswerBroadcast, AnswerSource};
 use super::application::LocalFuture;
 use super::branching::show_target;
-use super::compaction_state::AskedModel;
+use super::compaction_state::RequestSetup;
 use super::context::concerns_settings;
 use super::deferred_saves::DeferredSaves;
 use super::host::RunLock;
@@ -164,7 +164,7 @@ impl RunDriver {
     pub fn new(session: &Rc<OpenSession>, id: String, machine: Run, hold: RunHold) -> Rc<Self> {
         let RunHold { epoch, lock } = hold;
         session.context.live.borrow_mut().insert(lock_name(&session.context, &session.id, &id));
-        session.last_asked.replace(Some(AskedModel::of_run(machine.setup())));
+        session.last_request_setup.replace(Some(RequestSetup::of_run(machine.setup())));
         Rc::new_cyclic(|weak_self| Self {
             weak_self: weak_self.clone(),
             name: session.context.host.random_id(),

@@ -20,7 +20,7 @@ mod erasure_races;
 mod interleavings;
 mod list;
 mod overview;
-mod own_compaction;
+mod provider_compaction;
 #[cfg(not(target_arch = "wasm32"))]
 mod prune;
 mod queue;

@@ -5,9 +5,9 @@ mod decode;
 mod encode;
 mod messages;
 pub(crate) mod models;
-mod own_compaction;
 mod parameters;
 mod paused_turns;
+mod provider_compaction;
 mod reasoning;
 #[cfg(test)]
 mod recognition;

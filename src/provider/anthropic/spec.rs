@@ -1,8 +1,8 @@
 //! Anthropic Messages as a dialect.
 
 use super::content::CONTENT;
-use super::own_compaction::OWN_COMPACTION;
 use super::paused_turns::PAUSED_TURNS;
+use super::provider_compaction::PROVIDER_COMPACTION;
 use super::reasoning::DROPPING;
 use super::rules::MAX_CACHE_MARKS;
 use super::system::SYSTEM;
@@ -77,7 +77,7 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
     sdk_request: None,
     reasoning_dropping: Some(DROPPING),
     service_state: Some(SERVICE_STATE),
-    own_compaction: Some(OWN_COMPACTION),
+    provider_compaction: Some(PROVIDER_COMPACTION),
     paused_turns: Some(PAUSED_TURNS),
     #[cfg(test)]
     recognition: super::recognition::RECOGNITION,

@@ -92,7 +92,7 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
     sdk_request: None,
     reasoning_dropping: None,
     service_state: None,
-    own_compaction: None,
+    provider_compaction: None,
     paused_turns: None,
     #[cfg(test)]
     recognition: super::recognition::RECOGNITION,

@@ -94,7 +94,7 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
     sdk_request: Some(sdk_request::api_request),
     reasoning_dropping: None,
     service_state: None,
-    own_compaction: None,
+    provider_compaction: None,
     paused_turns: None,
     #[cfg(test)]
     recognition: super::recognition::RECOGNITION,

@@ -50,7 +50,7 @@ pub(crate) const fn family_spec(
         sdk_request: None,
         reasoning_dropping: None,
         service_state: None,
-        own_compaction: None,
+        provider_compaction: None,
         paused_turns: None,
         #[cfg(test)]
         recognition: variant.recognition,

@@ -6,8 +6,8 @@ mod encode;
 mod kinds;
 mod messages;
 mod models;
-mod own_compaction;
 mod parameters;
+mod provider_compaction;
 mod reasoning;
 #[cfg(test)]
 mod recognition;

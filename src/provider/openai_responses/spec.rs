@@ -1,7 +1,7 @@
 //! OpenAI Responses as a dialect.
 
 use super::content::CONTENT;
-use super::own_compaction::OWN_COMPACTION;
+use super::provider_compaction::PROVIDER_COMPACTION;
 use super::service_state::{CONVERSATION, PREVIOUS_RESPONSE, SERVICE_STATE};
 use super::system::{INSTRUCTIONS, SYSTEM};
 use super::unknown_params::UNKNOWN_PARAMS;
@@ -65,7 +65,7 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
     sdk_request: None,
     reasoning_dropping: None,
     service_state: Some(SERVICE_STATE),
-    own_compaction: Some(OWN_COMPACTION),
+    provider_compaction: Some(PROVIDER_COMPACTION),
     paused_turns: None,
     #[cfg(test)]
     recognition: super::recognition::RECOGNITION,

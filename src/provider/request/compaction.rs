@@ -24,6 +24,6 @@ pub(crate) fn compacted_items(spec: &DialectSpec, answer: &str) -> Option<Vec<Js
 
 /// Returns the request with the header that what a provider's own compaction returned needs; `None` if it needs none.
 pub(crate) fn with_compaction_header(spec: &DialectSpec, request: &ProviderRequest) -> Option<ProviderRequest> {
-    let (name, value) = spec.own_compaction.as_ref()?.header?;
+    let (name, value) = spec.provider_compaction.as_ref()?.header?;
     Some(ProviderRequest { headers: with_listed(&request.headers, name, value), ..request.clone() })
 }

@@ -5,10 +5,10 @@ use super::content_profile::ContentProfile;
 use super::item_format::ItemFormat;
 use super::message_codec::MessageCodec;
 use super::model_table::ModelTable;
-use super::own_compaction::OwnCompaction;
 use super::parameter_codec::ParameterCodec;
 use super::paused_turns::{Pause, PausedTurns};
 use super::prompt_cache::PromptCache;
+use super::provider_compaction::ProviderCompaction;
 use super::reasoning_format::{ReasoningDropping, ReasoningFormat};
 #[cfg(test)]
 use super::recognition::Recognition;
@@ -48,7 +48,7 @@ pub(crate) struct DialectSpec {
     /// What the service keeps of conversations.
     pub service_state: Option<ServiceState>,
     /// How the provider compacts a conversation, if it does.
-    pub own_compaction: Option<OwnCompaction>,
+    pub provider_compaction: Option<ProviderCompaction>,
     /// Answers that the provider pauses.
     pub paused_turns: Option<PausedTurns>,
     /// How JavaScript recognizes the dialect.
@@ -60,6 +60,12 @@ impl DialectSpec {
     /// Returns the dialect.
     pub fn dialect(&self) -> Dialect {
         self.items.dialect
+    }
+
+    /// Returns true for a message of the dialect that begins with what its provider returned as a compaction.
+    pub fn begins_with_compaction(&self, message: &Message) -> bool {
+        let compaction = self.provider_compaction.as_ref().filter(|_| message.dialect == Some(self.dialect()));
+        compaction.is_some_and(|compaction| compaction.begins(message))
     }
 
     /// Returns true if a system message is encoded outside the list. `is_leading`: only system messages precede it.

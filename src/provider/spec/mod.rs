@@ -8,10 +8,10 @@ mod item_format;
 mod message_codec;
 mod model_table;
 mod named_dialect;
-mod own_compaction;
 mod parameter_codec;
 mod paused_turns;
 mod prompt_cache;
+mod provider_compaction;
 mod reasoning_format;
 #[cfg(test)]
 mod recognition;
@@ -30,12 +30,12 @@ pub(crate) use item_format::{ItemFormat, ItemFormats, ItemRecognizer, Mention};
 pub(crate) use message_codec::{DecodeResult, EncodeContext, MessageCodec};
 pub(crate) use model_table::ModelTable;
 pub(crate) use named_dialect::{AllDialects, NamedDialect};
-pub(crate) use own_compaction::OwnCompaction;
-pub use own_compaction::OwnSummary;
 pub(crate) use parameter_codec::{DefaultsContext, ParameterCodec, TranslateForeign};
 pub use paused_turns::Pause;
 pub(crate) use paused_turns::PausedTurns;
 pub(crate) use prompt_cache::{CACHE_RETENTION, CacheBreakpoints, PromptCache, SHORT_CACHE_LIFE, retained_cache_life};
+pub(crate) use provider_compaction::ProviderCompaction;
+pub use provider_compaction::ProviderSummary;
 pub(crate) use reasoning_format::{ReasoningDropping, ReasoningFormat, bare_model, is_within};
 #[cfg(test)]
 pub(crate) use recognition::{Marks, Recognition};

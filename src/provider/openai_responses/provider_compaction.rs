@@ -11,9 +11,9 @@
 use super::service_state::compacted_items;
 use super::system::INSTRUCTIONS;
 use crate::json::{Json, JsonRef};
-use crate::provider::spec::{CACHE_RETENTION, OwnCompaction, OwnSummary};
+use crate::provider::spec::{CACHE_RETENTION, ProviderCompaction, ProviderSummary};
 
-pub(super) const OWN_COMPACTION: OwnCompaction = OwnCompaction {
+pub(super) const PROVIDER_COMPACTION: ProviderCompaction = ProviderCompaction {
     params: |params: JsonRef<'_>| params.to_owned(),
     members: Some(&MEMBERS),
     header: None,
@@ -33,7 +33,7 @@ fn stands_for_earlier(item: JsonRef<'_>) -> bool {
 const MEMBERS: [&str; 7] =
     ["model", "input", INSTRUCTIONS, "prompt_cache_key", "prompt_cache_options", CACHE_RETENTION, "service_tier"];
 
-fn read(answer: JsonRef<'_>) -> OwnSummary {
+fn read(answer: JsonRef<'_>) -> ProviderSummary {
     let items: Option<Vec<Json>> = compacted_items(answer);
-    items.map_or(OwnSummary::Unknown, OwnSummary::Items)
+    items.map_or(ProviderSummary::Unknown, ProviderSummary::Items)
 }

@@ -4,7 +4,7 @@ use crate::json::{Json, JsonRef};
 use crate::message::{Message, PartBody};
 
 /// A provider's own compaction: a request with the conversation is answered by what stands for it.
-pub(crate) struct OwnCompaction {
+pub(crate) struct ProviderCompaction {
     /// Returns the parameters of the request, from those of an ordinary one.
     pub params: fn(JsonRef<'_>) -> Json,
     /// The members that the endpoint takes; `None` if it takes those of an ordinary request.
@@ -16,12 +16,12 @@ pub(crate) struct OwnCompaction {
     /// Returns true for a block or an item that stands for all before it, wherever it came: in an answer, too.
     pub stands_for_earlier: fn(JsonRef<'_>) -> bool,
     /// Reads the body of the answer.
-    pub read: fn(JsonRef<'_>) -> OwnSummary,
+    pub read: fn(JsonRef<'_>) -> ProviderSummary,
 }
 
-impl OwnCompaction {
+impl ProviderCompaction {
     /// Returns true for an answer that begins with what stands for all before it.
-    pub fn begins(&self, message: &Message) -> bool {
+    pub(super) fn begins(&self, message: &Message) -> bool {
         match message.parts.first().map(|part| &part.body) {
             Some(PartBody::Opaque(value)) => (self.stands_for_earlier)(value.view()),
             _ => false,
@@ -31,7 +31,7 @@ impl OwnCompaction {
 
 /// The answer to a request for a provider's own compaction.
 #[derive(Clone, Debug, PartialEq)]
-pub enum OwnSummary {
+pub enum ProviderSummary {
     /// The blocks or items that stand for the conversation.
     Items(Vec<Json>),
     /// The provider could not summarize it, and says so.

@@ -12,8 +12,8 @@ use rethread::clock::Clock;
 use rethread::history::{Compactable, Coverage, StoredSummary};
 use rethread::message::{AnswerMeta, Dialect};
 use rethread::owner::StateOwner;
-use rethread::provider::{OwnSummary, read_own_summary};
-use rethread::render::{OwnCompactionBody, RenderRequest, compaction_body, own_compaction_body};
+use rethread::provider::{ProviderSummary, read_provider_summary};
+use rethread::render::{ProviderCompactionBody, RenderRequest, compaction_body, provider_compaction_body};
 use rethread::run::{EffectKind, EffectReply, RunSetup};
 use rethread::store::{Change, MemoryStore, commit};
 use serde_json::{Value, json};
@@ -29,12 +29,14 @@ fn compaction(chat: &Chat<'_>, setup: &RunSetup) -> Option<StoredSummary> {
     let Compactable::Turns { end, .. } = log.history.compactable(&|_| false) else { return None };
     let coverage: Coverage = log.history.coverage(end)?;
     let now = chat.host.clock.now();
-    let OwnCompactionBody { body, mark } =
-        own_compaction_body(&log.history, end, &request(setup), now).unwrap().unwrap();
+    let ProviderCompactionBody { body, mark } =
+        provider_compaction_body(&log.history, end, &request(setup), now).unwrap().unwrap();
     let body: Value = serde_json::from_slice(&body).unwrap();
     valid(&body, setup.provider.dialect);
     let answer = chat.provider.borrow_mut().compact(&body);
-    let OwnSummary::Items(items) = read_own_summary(setup.provider.dialect, &answer) else { panic!("{answer}") };
+    let ProviderSummary::Items(items) = read_provider_summary(setup.provider.dialect, &answer) else {
+        panic!("{answer}")
+    };
     let answer = AnswerMeta { maker: Some(setup.provider.maker()), prefix: mark, ..AnswerMeta::default() };
     Some(StoredSummary::of_items(coverage, setup.provider.dialect, items, None).made_by(answer))
 }
@@ -173,7 +175,7 @@ fn r78_the_request_is_what_the_provider_takes() {
         "context_management": { "edits": [] }, "compaction": { "type": "other" }, "metadata": { "user_id": "u" } });
     setup.provider.params = rethread::json::Json::parse(&params.to_string()).unwrap();
     setup.provider.stream = true;
-    let made = own_compaction_body(&log.history, end, &request(&setup), 1).unwrap().unwrap();
+    let made = provider_compaction_body(&log.history, end, &request(&setup), 1).unwrap().unwrap();
     let body: Value = serde_json::from_slice(&made.body).unwrap();
     assert_eq!(body["compaction"], json!({ "type": "summarize" }));
     assert_eq!((&body["system"], &body["metadata"]), (&json!("Be brief."), &json!({ "user_id": "u" })));
@@ -183,7 +185,7 @@ fn r78_the_request_is_what_the_provider_takes() {
     assert!(made.body.windows(5).any(|part| part == b"sig-0"), "its reasoning is in it");
     for dialect in Dialect::ALL.into_iter().filter(|dialect| !BINDING.contains(dialect)) {
         let setup = super::setup("c", dialect, false);
-        assert_eq!(own_compaction_body(&log.history, end, &request(&setup), 1).unwrap(), None, "{dialect:?}");
+        assert_eq!(provider_compaction_body(&log.history, end, &request(&setup), 1).unwrap(), None, "{dialect:?}");
     }
 }
 
@@ -360,7 +362,7 @@ fn r78_a_later_answers_compaction_hides_nothing_from_a_summary() {
         host.ask(setup_of("two", dialect), "<two>", |_| answer_with_compaction(dialect));
         let (log, setup) = (host.log.borrow(), setup_of("c", dialect));
         let by_model = compaction_body(&log.history, 2, &request(&setup), 1).unwrap();
-        let by_provider = own_compaction_body(&log.history, 2, &request(&setup), 1).unwrap().unwrap().body;
+        let by_provider = provider_compaction_body(&log.history, 2, &request(&setup), 1).unwrap().unwrap().body;
         for body in [by_model, by_provider] {
             let body = String::from_utf8(body).unwrap();
             assert!(body.contains("<one>") && !body.contains("<two>") && !body.contains("<sealed>"), "{body}");

@@ -6,11 +6,11 @@
 //! exchange has one.
 
 use crate::json::{Json, JsonKind, JsonRef, ObjectWriter};
-use crate::provider::spec::{OwnCompaction, OwnSummary};
+use crate::provider::spec::{ProviderCompaction, ProviderSummary};
 
 const COMPACTION: &str = "compaction";
 
-pub(super) const OWN_COMPACTION: OwnCompaction = OwnCompaction {
+pub(super) const PROVIDER_COMPACTION: ProviderCompaction = ProviderCompaction {
     params,
     members: None,
     header: Some(("anthropic-beta", "compact-2026-09-04")),
@@ -40,16 +40,18 @@ fn params(params: JsonRef<'_>) -> Json {
 }
 
 /// A block whose `content` is null says that there is no summary: the service treats it as absent.
-fn read(answer: JsonRef<'_>) -> OwnSummary {
+fn read(answer: JsonRef<'_>) -> ProviderSummary {
     let mut blocks = answer.find("content").into_iter().flat_map(JsonRef::items);
-    let (Some(block), None) = (blocks.next(), blocks.next()) else { return OwnSummary::Unknown };
+    let (Some(block), None) = (blocks.next(), blocks.next()) else { return ProviderSummary::Unknown };
     if !block.has_text("type", COMPACTION) || !answer.has_text("stop_reason", COMPACTION) {
-        return OwnSummary::Unknown;
+        return ProviderSummary::Unknown;
     }
     match block.find("content") {
-        None => OwnSummary::Nothing,
-        Some(content) if !content.is_text("") && stands_for_earlier(block) => OwnSummary::Items(vec![block.to_owned()]),
-        Some(_) => OwnSummary::Unknown,
+        None => ProviderSummary::Nothing,
+        Some(content) if !content.is_text("") && stands_for_earlier(block) => {
+            ProviderSummary::Items(vec![block.to_owned()])
+        }
+        Some(_) => ProviderSummary::Unknown,
     }
 }
 
@@ -65,9 +67,9 @@ mod tests {
         let read = |text: &str| read(JsonRef::parse(text).unwrap());
         let answer = |content: &str| format!(r#"{{"type":"message","stop_reason":"compaction","content":{content}}}"#);
         let block = r#"{"type":"compaction","content":"They said hello.","encrypted_content":null,"signature":"sig"}"#;
-        let items = OwnSummary::Items(vec![Json::parse(block).unwrap()]);
+        let items = ProviderSummary::Items(vec![Json::parse(block).unwrap()]);
         assert_eq!(read(&answer(&format!("[{block}]"))), items);
-        assert_eq!(read(&answer(r#"[{"type":"compaction","content":null}]"#)), OwnSummary::Nothing);
+        assert_eq!(read(&answer(r#"[{"type":"compaction","content":null}]"#)), ProviderSummary::Nothing);
         for wrong in [
             "[]".to_owned(),
             format!("[{block},{block}]"),
@@ -77,11 +79,11 @@ mod tests {
             r#"[{"type":"compaction","content":"Unsigned."}]"#.to_owned(),
             "\"They said hello.\"".to_owned(),
         ] {
-            assert_eq!(read(&answer(&wrong)), OwnSummary::Unknown, "{wrong}");
+            assert_eq!(read(&answer(&wrong)), ProviderSummary::Unknown, "{wrong}");
         }
         let cut = format!(r#"{{"type":"message","stop_reason":"max_tokens","content":[{block}]}}"#);
         for wrong in [cut.as_str(), "{}", "5", r#"{"type":"error","error":{"type":"api_error"}}"#] {
-            assert_eq!(read(wrong), OwnSummary::Unknown, "{wrong}");
+            assert_eq!(read(wrong), ProviderSummary::Unknown, "{wrong}");
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::provider::{ProviderRequest, spec};
 
 /// A request for a provider's own compaction.
 #[derive(Clone, Debug, PartialEq)]
-pub struct OwnCompactionBody {
+pub struct ProviderCompactionBody {
     /// UTF-8 JSON.
     pub body: Vec<u8>,
     /// What it contains: later answers with the same before them are bound to what the provider returns, too.
@@ -27,14 +27,14 @@ pub struct OwnCompactionBody {
 ///
 /// # Errors
 /// `config_invalid` if the request's parameters or tools are invalid.
-pub fn own_compaction_body(
+pub fn provider_compaction_body(
     history: &History,
     end: usize,
     request: &RenderRequest<'_>,
     now: Ms,
-) -> Result<Option<OwnCompactionBody>> {
+) -> Result<Option<ProviderCompactionBody>> {
     let spec = spec(request.provider.dialect);
-    let Some(compaction) = spec.own_compaction.as_ref() else { return Ok(None) };
+    let Some(compaction) = spec.provider_compaction.as_ref() else { return Ok(None) };
     // Nothing that needs a header of its own: `summarize` gets none.
     let params = (compaction.params)(summary_params(request.provider).view());
     let provider = ProviderRequest { params, stream: false, ..request.provider.clone() };
@@ -54,13 +54,13 @@ pub fn own_compaction_body(
         };
         let mut body = Vec::new();
         let ComposedBody { mark, .. } = composer.compose(&draft, &mut Report::new(), &mut body)?;
-        Ok(OwnCompactionBody { body, mark })
+        Ok(ProviderCompactionBody { body, mark })
     })?;
     let body = match compaction.members {
         Some(members) => with_members(&composed.body, members),
         None => composed.body,
     };
-    Ok(Some(OwnCompactionBody { body, ..composed }))
+    Ok(Some(ProviderCompactionBody { body, ..composed }))
 }
 
 /// Returns a body without other members than these.
