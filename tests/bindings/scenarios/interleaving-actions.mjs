@@ -134,3 +134,16 @@ export async function handOff(play, life) {
   } else if (outcome.code !== 'wrong_state') play.problems.push(`a handoff: ${outcome}`);
   return outcome;
 }
+
+/** How a run ended that is driven, or that its process died. */
+export async function outcomeOf(play, result) {
+  const outcome = await Promise.race([
+    result.then(
+      (value) => ({ result: value }),
+      (error) => ({ error }),
+    ),
+    play.life.dead,
+  ]);
+  play.log(`outcome ${JSON.stringify([outcome.result?.status, outcome.result?.error, outcome.error?.code])}`);
+  return play.life.isOver ? { crashed: true } : outcome;
+}

@@ -3,7 +3,7 @@
 // turn the service has what the session has, nothing twice, and it refused nothing; a summary is compared as what it
 // stands for.
 
-import { askElsewhere, compact, handOff, move } from './interleaving-actions.mjs';
+import { askElsewhere, compact, handOff, move, outcomeOf } from './interleaving-actions.mjs';
 import { killable, newLife } from './killable-store.mjs';
 import { numbersOf } from './random-numbers.mjs';
 import { sorted, textOf, wordsOfService, wordsOfSession } from './service-words.mjs';
@@ -387,19 +387,9 @@ class Interleaving {
     return outcome.result;
   }
 
-  async driveRun() {
+  driveRun() {
     const { result } = this.drive(this.run, { fetch: this.fetchOf(this.life), longestPauseMs: 0 });
-    const outcome = await Promise.race([
-      result.then(
-        (value) => ({ result: value }),
-        (error) => ({ error }),
-      ),
-      this.life.dead,
-    ]);
-    this.log(
-      `outcome ${JSON.stringify(outcome.result ? { status: outcome.result.status, error: outcome.result.error } : { ...outcome, error: outcome.error && String(outcome.error) })}`,
-    );
-    return this.life.isOver ? { crashed: true } : outcome;
+    return outcomeOf(this, result);
   }
 
   /** Goes on after a crash, a pause, an approval or a failure. Returns the next outcome, or null if the turn is

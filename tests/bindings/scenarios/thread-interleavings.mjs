@@ -3,6 +3,7 @@
 // the session has, nothing twice; no request has what was acknowledged; and the service refuses nothing but what nobody
 // can know before.
 
+import { outcomeOf } from './interleaving-actions.mjs';
 import { killable, newLife } from './killable-store.mjs';
 import { playScript } from './played-script.mjs';
 import { numbersOf } from './random-numbers.mjs';
@@ -341,17 +342,9 @@ class ThreadInterleaving {
     return outcome?.result;
   }
 
-  async driveRun() {
+  driveRun() {
     const { result } = this.drive(this.run, { fetch: this.fetchOf(this.life), longestPauseMs: 0 });
-    const outcome = await Promise.race([
-      result.then(
-        (value) => ({ result: value }),
-        (error) => ({ error }),
-      ),
-      this.life.dead,
-    ]);
-    this.log(`outcome ${JSON.stringify([outcome.result?.status, outcome.result?.error, outcome.error?.code])}`);
-    return this.life.isOver ? { crashed: true } : outcome;
+    return outcomeOf(this, result);
   }
 
   /** Resumes a run that crashed, waits or failed, or discards it. Returns the next outcome, or null. */
