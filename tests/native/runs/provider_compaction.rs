@@ -240,7 +240,11 @@ fn play(dialect: Dialect, steps: &[Step]) -> usize {
             }
             Step::Compact => waiting = waiting.or_else(|| compaction(&chat, &setup)),
             Step::Swap => drop(waiting.take().map(|summary| store(&chat, &name, summary))),
-            Step::Reopen => chat.host = reopened(&chat.host),
+            Step::Reopen => {
+                drop(reopened(&chat.host));
+                // With ids of its own.
+                chat.host = Host::open(&data, "s", &name);
+            }
             Step::OtherInstructions => instructions = format!("Be brief {at}."),
         }
         let body = texts(&next_body(&mut chat, &setup_of("x", dialect)));
@@ -301,6 +305,9 @@ fn r78_what_precedes_a_compaction_in_an_answer_is_not_sent_to_who_made_it() {
             host.append(&json!([{ "role": "system", "content": "<rules>" }]), CHAT).unwrap();
         }
         host.ask(setup_of("one", dialect), "<one>", |_| Answer::Say(text("Well.")));
+        if has_rules {
+            host.append(&json!([{ "role": "system", "content": "<more rules>" }]), CHAT).unwrap();
+        }
         host.ask(setup_of("two", dialect), "<two>", |_| answer_with_compaction(dialect));
         let mut bodies = Vec::new();
         for name in ["three", "four"] {
@@ -317,10 +324,11 @@ fn r78_what_precedes_a_compaction_in_an_answer_is_not_sent_to_who_made_it() {
             let rules_in_list = has_rules && dialect != CLAUDE;
             assert!(list[usize::from(rules_in_list)].to_string().contains("<sealed>"), "{body:#}");
             assert_eq!(text.contains("<thought>"), !rules_in_list, "{body:#}");
-            assert!(text.contains("<rules>") == has_rules && text.contains("<well>"), "{body:#}");
+            let has = |word: &str| text.contains(word);
+            assert!(has("<rules>") == has_rules && has("<more rules>") == has_rules && has("<well>"), "{body:#}");
             assert!(!text.contains("<one>") && !text.contains("<two>"), "{body:#}");
         }
-        assert_eq!(host.log.borrow().history.messages().len(), 8 + usize::from(has_rules), "the originals stay");
+        assert_eq!(host.log.borrow().history.messages().len(), 8 + 2 * usize::from(has_rules), "the originals stay");
         let mut elsewhere = setup_of("x", dialect);
         elsewhere.provider.url = "https://gateway.example/v1".into();
         for other in [elsewhere, setup("x", CHAT, false)] {
@@ -392,6 +400,29 @@ fn r78_a_run_keeps_the_header_of_the_compaction_that_it_began_with() {
             assert!(String::from_utf8_lossy(chat.host.sent.last().unwrap()).contains("\"compaction\""));
         }
     }
+}
+
+#[test]
+fn r78_a_run_keeps_the_header_of_a_compaction_that_is_dropped() {
+    let data = MemoryStore::default();
+    let mut chat = Chat::new(&data, CLAUDE);
+    let call = json!({ "id": "call_open", "type": "function", "function": { "name": "look", "arguments": "{}" } });
+    let open = json!([{ "role": "user", "content": "<one>" }, { "role": "assistant", "tool_calls": [call] },
+        { "role": "user", "content": "Well?" }, { "role": "assistant", "content": "I do not know." }]);
+    chat.host.append(&open, CHAT).unwrap();
+    let summary = compaction(&chat, &setup_of("c", CLAUDE)).unwrap();
+    assert!(store(&chat, "compaction", summary));
+    chat.host.start(setup_of("two", CLAUDE), "<two>").unwrap();
+    assert!(chat.host.drive(|_| Answer::Hang).is_none());
+    let (effect, _) = next_request(&chat);
+    let late = json!([{ "role": "tool", "tool_call_id": "call_open", "content": "mild" }]);
+    chat.host.append(&late, CHAT).unwrap();
+    assert!(chat.host.log.borrow().history.compaction().is_none());
+    let body = calls(&[("call_z", "look", "{}")]).body(CLAUDE);
+    chat.host.reply(&effect, EffectReply::Response { status: 200, headers: Vec::new(), body }).unwrap();
+    assert!(chat.host.drive(|_| Answer::Hang).is_none());
+    assert!(String::from_utf8_lossy(chat.host.sent.last().unwrap()).contains("\"compaction\""));
+    assert!(next_request(&chat).1.contains("compact-2026-09-04"));
 }
 
 /// The effect that asks the model, and its beta headers.
