@@ -14,12 +14,13 @@ export async function flushOutput() {
   await Promise.all([process.stdout, process.stderr].map(isWritten));
 }
 
-/** Runs a step in its own process, and reports how it ended to the process that started it. */
+/** Runs a step in its own process, and reports how it ended to the process that started it. What a step resolves to is
+ *  the note in its line of the summary. */
 export async function runStepInThisProcess({ step }, Skip) {
   let outcome = 'ok';
   let note = '';
   try {
-    await step();
+    note = (await step()) ?? '';
   } catch (e) {
     outcome = e instanceof Skip ? 'skip' : 'FAIL';
     note = e instanceof Error ? e.message : String(e);

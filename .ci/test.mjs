@@ -12,6 +12,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { build } from './build.mjs';
 import { checks, componentImports, imports, report } from './checks.mjs';
+import { runNodeTests } from './node-tests.mjs';
 import { flushOutput, runStepInThisProcess, runSteps } from './run-steps.mjs';
 import {
   agentPackages,
@@ -41,15 +42,15 @@ function checked(chosen) {
   if (count) throw new Error(`${count} complaints`);
 }
 
-/** Runs the *.test.mjs of a folder with node's test runner: two files at once, since most wait for a page, a server or
- *  a timer. Tests find the browser in CHROMIUM. */
-async function nodeTests(folder, minutes, { env: more = {}, node = process.execPath, filesAtOnce = 2 } = {}) {
+/** Runs the *.test.mjs of a folder: two files at once, since most wait for a page, a server or a timer. Tests find the
+ *  browser in CHROMIUM. `ofPrograms`: they start browsers or servers, and a file that fails runs once more. Resolves to
+ *  a note of that for the summary. */
+function nodeTests(folder, minutes, { env: more = {}, node = process.execPath, filesAtOnce = 2, ofPrograms } = {}) {
   const found = files(folder, '.test.mjs');
   if (!found.length) throw new Skip(`no ${folder}/*.test.mjs`);
   const env = { CHROMIUM: chromiumPath() ?? '', CHROMEDRIVER: chromedriverPath() ?? '', ...more };
-  const timeout = values.long ? 3_600_000 : 360_000;
-  const flags = ['--test', '--test-reporter=spec', `--test-timeout=${timeout}`, `--test-concurrency=${filesAtOnce}`];
-  await run(node, [...flags, ...found], { minutes, env });
+  const timeoutMs = values.long ? 3_600_000 : 360_000;
+  return runNodeTests(found, { node, filesAtOnce, timeoutMs, minutes, env, secondTry: ofPrograms && !values.long });
 }
 
 /** The test binaries of this crate that contain wasm tests. A file with `run_in_browser` runs in a browser. */
@@ -125,7 +126,9 @@ const STEPS = [
     why: 'dist, within its size budget',
     after: ['fmt'],
     uses: [rust, npm],
-    step: () => build(),
+    step: async () => {
+      await build();
+    },
   },
   {
     name: 'native',
@@ -225,7 +228,7 @@ const STEPS = [
         WEBPACK: await webpack(),
         ROLLUP: await rollup(),
       };
-      await nodeTests('tests/packaging', values.long ? 60 : 15, { env });
+      return nodeTests('tests/packaging', values.long ? 60 : 15, { env, ofPrograms: true });
     },
   },
   {
@@ -256,8 +259,10 @@ const STEPS = [
         AI_SDK_REACT: await aiSdkReact(),
         ...(values.long && (await agentPackages())),
       };
-      await nodeTests('tests/servers', values.long ? 60 : 20, { env, node: await nodeWithSqlite() });
+      const onServers = { env, node: await nodeWithSqlite(), ofPrograms: true };
+      const note = await nodeTests('tests/servers', values.long ? 60 : 20, onServers);
       await nodeTests('tests/better-sqlite3', 10, { env: { BETTER_SQLITE3: await betterSqlite3() } });
+      return note;
     },
   },
   {
@@ -297,7 +302,7 @@ const STEPS = [
     after: ['fmt'],
     needs: ['build'],
     uses: [npm, chromium],
-    step: () => nodeTests('tests/fetch', 15),
+    step: () => nodeTests('tests/fetch', 15, { ofPrograms: true }),
   },
   {
     name: 'e2e',
@@ -309,7 +314,7 @@ const STEPS = [
     step: async () => {
       await buildLaterWasm();
       // Each starts browsers, which take both cores.
-      await nodeTests('tests/browser', values.long ? 600 : 40, { filesAtOnce: 1 });
+      return nodeTests('tests/browser', values.long ? 600 : 40, { filesAtOnce: 1, ofPrograms: true });
     },
   },
 ];

@@ -124,7 +124,7 @@ describe('r22 r23 r37 the demo and the details of a chat', { concurrency: 3 }, (
     await guest.settings({ dialect: 'anthropic' });
     await guest.write('Hello?');
     await guest.notice('OpenAI Responses').waitFor();
-    assert.equal(await guest.page.locator('#question').inputValue(), 'Hello?');
+    await until('the question is back', async () => (await guest.page.locator('#question').inputValue()) === 'Hello?');
     await guest.settings({ dialect: 'openai-responses' });
     await chooseOwner(guest, 'conversation', 'conv_unknown');
     await guest.write('Hello?');
