@@ -148,7 +148,19 @@ export function arrows() {
       if (upward || APART[top]?.includes(other)) complaints.push(`${one.file}:${line}: ${top} must not use ${other}`);
     }
   }
-  return complaints;
+  return [...complaints, ...arrowsOfWeb(all)];
+}
+
+/** In `web` as well: conversions know no host, and neither knows the classes. What lies beside these folders, and
+ *  `store`, knows neither the host nor the classes. */
+function arrowsOfWeb(all) {
+  const above = { host: ['classes'], classes: [] };
+  return all
+    .filter(({ module }) => module[0] === 'web')
+    .flatMap((one) => {
+      const forbidden = above[one.module[1]] ?? ['host', 'classes'];
+      return forbidden.flatMap((folder) => matches(one, new RegExp(`\\bweb::${folder}\\b`)));
+    });
 }
 
 /** No input may end a chat: a panic in wasm ends every session of its instance. */

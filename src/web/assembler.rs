@@ -1,9 +1,9 @@
 //! The class `StreamAssembler`.
 
-use super::convert::{list_to_js, object_to_js};
-use super::untrusted_value;
 use crate::error::{Error, ErrorCode, Result};
 use crate::message::Dialect;
+use crate::web::conversion::convert::{list_to_js, object_to_js};
+use crate::web::conversion::untrusted_value;
 use std::cell::RefCell;
 use wasm_bindgen::prelude::*;
 

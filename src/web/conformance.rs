@@ -1,11 +1,11 @@
 //! The conformance suite for stores of JavaScript: `rethread/testing`, a program of its own.
 
-use super::promise::{await_settled, promise};
-use super::store::{DriverKind, JsLogStore, StoreTimeout, open_driver};
-use super::untrusted_value::error_from_thrown;
 use crate::error::{Error, ErrorCode, Result};
 use crate::store::conformance::{CHECKS, check_one, nothing_lost, write_with_retry};
 use crate::store::{LogStore, StoreFuture};
+use crate::web::conversion::untrusted_value::error_from_thrown;
+use crate::web::promise::{await_settled, promise};
+use crate::web::store::{DriverKind, JsLogStore, StoreTimeout, open_driver};
 use js_sys::{Array, Function, Promise};
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;

@@ -1,12 +1,12 @@
 //! The program of stores: SQL and key-value stores over drivers of JavaScript. The complete program calls them through
 //! `store/program_link.rs`.
 
-use super::promise::{done, promise};
-use super::store::{DriverKind, StoreTimeout, open_driver};
-use super::untrusted_value::bytes;
 use crate::error::{Error, ErrorCode, Result};
 use crate::store::LogStore;
 use crate::store::remote::{SelectorLink, answer, store_facts};
+use crate::web::conversion::untrusted_value::bytes;
+use crate::web::promise::{done, promise};
+use crate::web::store::{DriverKind, StoreTimeout, open_driver};
 use js_sys::{Function, Promise, Uint8Array};
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;

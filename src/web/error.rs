@@ -34,7 +34,7 @@ impl From<Error> for JsValue {
         }
         let plain = js_sys::Error::new(&error.message);
         for (key, value) in [("code", &code), ("details", &details)] {
-            super::convert::set(&plain, key, value);
+            crate::web::conversion::convert::set(&plain, key, value);
         }
         plain.into()
     }

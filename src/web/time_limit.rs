@@ -1,8 +1,8 @@
 //! Limits how long something is waited for.
 
-use super::promise::deferred;
-use super::untrusted_value::member;
 use crate::clock::Ms;
+use crate::web::conversion::untrusted_value::member;
+use crate::web::promise::deferred;
 use js_sys::{Array, Function, Object, Promise};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;

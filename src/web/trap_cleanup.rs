@@ -2,7 +2,7 @@
 //!
 //! An instance that traps runs no destructors, so the facade releases the registered resources then.
 
-use super::untrusted_value::member;
+use crate::web::conversion::untrusted_value::member;
 use js_sys::{Function, Set};
 use std::cell::RefCell;
 use std::mem::ManuallyDrop;

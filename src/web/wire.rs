@@ -1,14 +1,14 @@
 //! `validate`, `repair` and `convert`.
 
-use super::assembler::dialect;
-use super::convert::{list_to_js, set};
-use super::option_reader::{UnreadValue, read_optional};
-use super::untrusted_value::{self, last_items, string};
 use crate::error::{Error, Result};
 use crate::finding::{Finding, Report};
 use crate::json::JsonRef;
 use crate::options::words;
 use crate::provider::{Dangling, RepairOptions, leave_out_refused};
+use crate::web::assembler::dialect;
+use crate::web::conversion::convert::{list_to_js, set};
+use crate::web::conversion::option_reader::{UnreadValue, read_optional};
+use crate::web::conversion::untrusted_value::{self, last_items, string};
 use js_sys::{Object, Uint8Array};
 use serde::de::{Error as _, Unexpected};
 use serde::{Deserialize, Deserializer};
@@ -33,7 +33,7 @@ fn body_bytes(body: &JsValue) -> Result<Vec<u8>> {
     } else if let Some(bytes) = untrusted_value::bytes("the body", body)? {
         bytes
     } else {
-        super::convert::to_json(body)?.as_str().as_bytes().to_vec()
+        crate::web::conversion::convert::to_json(body)?.as_str().as_bytes().to_vec()
     };
     untrusted_value::check_memory("the body", &bytes)?;
     Ok(bytes)

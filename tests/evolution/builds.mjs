@@ -52,7 +52,7 @@ const CHANGES = [
   ['src/message.rs', '    History,\n}', '    History,\n    /// New.\n    #[n(3)]\n    Plugin,\n}'],
   ['src/message.rs', 'Self::History => "history",', 'Self::History => "history", Self::Plugin => "plugin",'],
   [
-    'src/web/append.rs',
+    'src/web/classes/append.rs',
     '"history" => SourceKind::History,',
     '"history" => SourceKind::History, "plugin" => SourceKind::Plugin,',
   ],

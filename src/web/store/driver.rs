@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::store::LogStore;
 use crate::store::kv::{KvDriver, KvStore, WriteOnceStore};
 use crate::store::sql::SqlStore;
-use crate::web::untrusted_value::member;
+use crate::web::conversion::untrusted_value::member;
 use js_sys::{Function, Uint8Array};
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;

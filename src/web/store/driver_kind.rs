@@ -1,6 +1,6 @@
 //! What kind of driver an object of the application is, told by its methods.
 
-use crate::web::untrusted_value::get;
+use crate::web::conversion::untrusted_value::get;
 use wasm_bindgen::JsValue;
 
 /// The names that `status()` shows of stores over drivers. A key-value driver of any other name is a "key-value" store.

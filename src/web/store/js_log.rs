@@ -10,9 +10,9 @@ use crate::store::{
     Appended, AuditQuery, Batch, Capabilities, LogStore, MAX_KEY, MIN_VALUE_BYTES, PAGE, Page, Query, Record,
     SessionRow, StoreFuture, StoredHead, Table, check_page, check_records,
 };
-use crate::web::convert::set;
+use crate::web::conversion::convert::set;
+use crate::web::conversion::untrusted_value::{bytes, get, items, member, reason_of, string};
 use crate::web::trap_cleanup::TrapCleanup;
-use crate::web::untrusted_value::{bytes, get, items, member, reason_of, string};
 use bytes::Bytes;
 use js_sys::{Array, Function, Object};
 use std::cell::Cell;

@@ -2,8 +2,8 @@
 
 use crate::error::{Error, Result};
 use crate::store::{AuditIndex, MAX_KEY, Query, Record, Table};
-use crate::web::convert::set;
-use crate::web::untrusted_value::{bytes, get, string};
+use crate::web::conversion::convert::set;
+use crate::web::conversion::untrusted_value::{bytes, get, string};
 use js_sys::{Object, Uint8Array};
 use wasm_bindgen::JsValue;
 

@@ -7,9 +7,9 @@ use super::store_timeout::{Access, StoreTimeout};
 use crate::error::{Error, ErrorCode, Result};
 use crate::store::StoreFuture;
 use crate::store::sql::{SqlDialect, SqlDriver, SqlLimits, SqlRow, SqlStatement, SqlValue};
-use crate::web::convert::set;
+use crate::web::conversion::convert::set;
+use crate::web::conversion::untrusted_value::{bytes, get, items, member, reason_of, string};
 use crate::web::trap_cleanup::TrapCleanup;
-use crate::web::untrusted_value::{bytes, get, items, member, reason_of, string};
 use js_sys::{Array, ArrayBuffer, Function, Object, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
 

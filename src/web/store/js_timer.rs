@@ -2,8 +2,8 @@
 
 use crate::clock::Ms;
 use crate::store::kv::HostTimer;
+use crate::web::conversion::untrusted_value::member;
 use crate::web::promise::deferred;
-use crate::web::untrusted_value::member;
 use js_sys::Function;
 use std::future::Future;
 use std::pin::Pin;

@@ -8,9 +8,9 @@
 use crate::clock::Ms;
 use crate::error::{Error, Result};
 use crate::session::DEFAULT_STORE_TIMEOUT;
+use crate::web::conversion::untrusted_value::member;
 use crate::web::promise::{adopted, await_settled};
 use crate::web::time_limit::settled_within;
-use crate::web::untrusted_value::member;
 use wasm_bindgen::JsValue;
 
 /// What a method of the application returned or threw.

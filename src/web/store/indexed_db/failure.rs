@@ -1,7 +1,7 @@
 //! Failures of IndexedDB, converted to an [`Error`].
 
 use crate::error::{Error, ErrorCode};
-use crate::web::untrusted_value::member;
+use crate::web::conversion::untrusted_value::member;
 use wasm_bindgen::JsValue;
 
 /// A failure of IndexedDB.
@@ -62,8 +62,12 @@ impl From<JsValue> for IdbFailure {
         let text = |key: &str| member(&thrown, key).as_string().unwrap_or_default();
         let (name, message) = (text("name"), text("message"));
         let message_of_browser = if name.is_empty() {
-            crate::web::untrusted_value::error_from_thrown(ErrorCode::StoreError, "IndexedDB failed", &thrown)
-                .into_message()
+            crate::web::conversion::untrusted_value::error_from_thrown(
+                ErrorCode::StoreError,
+                "IndexedDB failed",
+                &thrown,
+            )
+            .into_message()
         } else {
             format!("IndexedDB: {name}: {message}")
         };

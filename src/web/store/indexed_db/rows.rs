@@ -17,7 +17,7 @@
 use super::failure::IdbFailure;
 use super::transaction::ScriptStep;
 use crate::store::{AuditIndex, ListedBy, MAX_KEY, Operations, REMEMBERED_OPERATIONS, Record, StoredHead, Table};
-use crate::web::untrusted_value::member;
+use crate::web::conversion::untrusted_value::member;
 use bytes::Bytes;
 use js_sys::{Array, Object, Uint8Array};
 use wasm_bindgen::prelude::*;

@@ -3,7 +3,7 @@
 use super::failure::IdbFailure;
 use super::rows::{RangeEnd, range};
 use super::transaction::ScriptStep;
-use crate::web::convert::set;
+use crate::web::conversion::convert::set;
 use js_sys::{Array, Object, Reflect};
 use wasm_bindgen::prelude::*;
 use web_sys::{IdbCursorDirection, IdbCursorWithValue, IdbObjectStore, IdbRequest, IdbTransaction};

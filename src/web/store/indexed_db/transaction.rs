@@ -8,7 +8,7 @@ use super::failure::IdbFailure;
 use super::wait::{EventHandler, OneShot, Timeout, handler};
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode};
-use crate::web::convert::set;
+use crate::web::conversion::convert::set;
 use std::cell::RefCell;
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
