@@ -38,6 +38,8 @@ pub struct ModelFacts {
     pub allows_forced_tool_choice: bool,
     /// System messages may stand among the others.
     pub allows_system_messages: bool,
+    /// The list may end with the beginning of the answer (a prefill).
+    pub allows_prefill: bool,
 }
 
 impl ModelFacts {
@@ -48,6 +50,7 @@ impl ModelFacts {
         requires_thinking_kind: false,
         allows_forced_tool_choice: true,
         allows_system_messages: true,
+        allows_prefill: true,
     };
 
     /// Returns true if reasoning is lost, or the request rejected, when something before it changes.

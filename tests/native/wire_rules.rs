@@ -10,6 +10,7 @@ mod cases;
 mod exchanges;
 mod foreign;
 mod gemini;
+mod prefill;
 mod properties;
 mod responses;
 mod shapes;

@@ -44,6 +44,9 @@ const takesNoBudget = (model) =>
 const cannotBeForced = (model) =>
   ['opus', 'sonnet'].some((line) => atLeast(model, line, 5.05)) ||
   ['fable', 'mythos'].some((line) => atLeast(model, line, 5.01));
+const takesNoPrefill = (model) =>
+  /mythos-preview/.test(model ?? '') ||
+  ['opus', 'sonnet', 'haiku', 'fable', 'mythos'].some((line) => atLeast(model, line, 4.06));
 const isOld = (model) =>
   ['opus', 'sonnet', 'haiku'].some(
     (line) => versionOf(model, line) !== null && versionOf(model, line) < (line === 'opus' ? 4.08 : 5),
@@ -351,6 +354,9 @@ function checkEnd(body) {
   const blocks = blocksOf(last);
   if (last.role === 'assistant') {
     const end = blocks.at(-1);
+    const isResumed = /^(compaction|(server|mcp)_tool_use)$/.test(end?.type);
+    if (takesNoPrefill(body.model) && !isResumed && !body.compaction)
+      refuse('This model does not support assistant message prefill. The conversation must end with a user message.');
     if (end?.type === 'text' && /\s$/.test(end.text))
       refuse('messages: final assistant content cannot end with trailing whitespace');
     const k = on || thinking?.type === 'adaptive' ? -1 : blocks.findIndex((b) => /thinking$/.test(b.type));

@@ -196,6 +196,10 @@ const ANTHROPIC_REFUSED = {
     /in the final position cannot contain `thinking`/,
   ],
   'a final blank': [claude(user(), says(text('x '))), /final assistant content cannot end with trailing whitespace/],
+  'an answer at the end for a newer model': [
+    { ...claude(user(), says(text('x'))), model: 'claude-opus-5' },
+    /does not support assistant message prefill/,
+  ],
   'a tool role': [
     claude(user(), { role: 'tool', content: 'x' }),
     /messages\.1\.role: Input should be 'user' or 'assistant'/,

@@ -5,7 +5,8 @@
 //! messages in openclaw#91805 (Fable 5 rejects both old kinds), openclaw#117871 (Opus 5 rejects budgets),
 //! oh-my-pi#12939 (Opus 5.5 rejects a forced tool). The prefix is checked for accounts made since 2026-08-31, with
 //! Fable 5.2 and Mythos 5.2 for all. Haiku 5.5 accepts a forced tool: its guide, which lists what it rejects, does not
-//! have it.
+//! have it. A prefill: the migration guide to 4.6, magic-context#511 (Sonnet 5), copilot-api#261 (4.7, 4.8); newer
+//! models are taken to refuse it as well.
 
 use crate::provider::models::{ModelFacts, PrefixBinding, ThinkingKind};
 use ThinkingKind::{Adaptive, BetweenTools, Budget, Disabled};
@@ -35,9 +36,10 @@ const FIRST: ModelFacts = ModelFacts {
     requires_thinking_kind: false,
     allows_forced_tool_choice: true,
     allows_system_messages: false,
+    allows_prefill: true,
 };
-const ALL_KINDS: ModelFacts = ModelFacts { thinking: &[Budget, Disabled, Adaptive], ..FIRST };
-const NO_BUDGET: ModelFacts = ModelFacts { thinking: &[Disabled, Adaptive], ..FIRST };
+const ALL_KINDS: ModelFacts = ModelFacts { thinking: &[Budget, Disabled, Adaptive], allows_prefill: false, ..FIRST };
+const NO_BUDGET: ModelFacts = ModelFacts { thinking: &[Disabled, Adaptive], ..ALL_KINDS };
 const OPUS_4_8: ModelFacts = ModelFacts { allows_system_messages: true, ..NO_BUDGET };
 const MYTHOS_PREVIEW: ModelFacts = ModelFacts { thinking: &[Budget, Adaptive], ..OPUS_4_8 };
 const FABLE_5: ModelFacts = ModelFacts { thinking: &[Adaptive], ..OPUS_4_8 };

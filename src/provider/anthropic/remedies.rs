@@ -1,6 +1,6 @@
 //! The errors of Anthropic's Messages endpoint that can be cured. Sentences: opencode#48637, anthropic-sdk-python#1598,
-//! pi#9391 (bound thinking); Everywhere#410, opencode#23007 (kinds of thinking); the others as in `rules.rs`. Codes:
-//! `@anthropic-ai/sdk` 1.12.
+//! pi#9391 (bound thinking); Everywhere#410, opencode#23007 (kinds of thinking); strands
+//! sdk-python#1694 and magic-context#511 (prefill); the others as in `rules.rs`. Codes: `@anthropic-ai/sdk` 1.12.
 
 use crate::json::{JsonKind, JsonRef};
 use crate::provider::healing::{Cure, ErrorAnswer, Remedy, by_rules, signature_mark};
@@ -81,6 +81,13 @@ pub(super) const REMEDIES: &[Remedy] = &[
         rule: "empty_content",
         done: "what is empty is left out",
         cure: by_rules,
+    },
+    Remedy {
+        sentences: &[&["this model does not support assistant message prefill"]],
+        codes: &[],
+        rule: "prefill",
+        done: "the user asks the model to go on",
+        cure: |cure, _| cure.ask_to_continue(r#"[{"type":"text","text":"Continue."}]"#),
     },
     Remedy {
         sentences: &[],

@@ -102,6 +102,13 @@ pub(super) const REMEDIES: &[Remedy] = &[
         done: "what is empty is left out, and a document has a text beside it",
         cure: by_rules,
     },
+    Remedy {
+        sentences: &[&["this model does not support assistant message prefill"]],
+        codes: &[],
+        rule: "prefill",
+        done: "the user asks the model to go on",
+        cure: |cure, _| cure.ask_to_continue(r#"[{"text":"Continue."}]"#),
+    },
 ];
 
 /// Members without which a request is another one. They are never left out.

@@ -28,8 +28,8 @@ use crate::json::{JsonKind, JsonRef};
 use crate::provider::name_charset::plain_id_of;
 use crate::provider::rules::{
     Block, BlockKind, ErrorTemplates, Fields, FoundCall, FoundResult, IdRule, PlacementRules, Plan, Speaker,
-    TurnGrammar, TurnReader, Violation, WireCall, name_fit, name_valid, object_text, place_blocks, quoted,
-    rename_system_turns, write_turns,
+    TurnGrammar, TurnReader, Violation, WireCall, end_with_user, name_fit, name_valid, object_text, place_blocks,
+    quoted, rename_system_turns, write_turns,
 };
 use content::TEXT_BLOCK_START;
 
@@ -118,6 +118,9 @@ pub(super) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     content::add_document_texts(plan, &mut turns);
     if vendor == Vendor::Claude {
         ending::trim_last_message(plan, &mut turns);
+        if !model_facts(&model).allows_prefill {
+            end_with_user(plan, &mut turns, TEXT_BLOCK_START, |block| block.kind == BlockKind::ServerCall);
+        }
     }
     tool_config::repair(plan, &turns, &pairs);
     write_turns(plan, list, &mut turns, &GRAMMAR);

@@ -3,7 +3,7 @@
 use super::error_answer::ErrorAnswer;
 use crate::id::short_name;
 use crate::json::JsonRef;
-use crate::provider::rules::{Edits, RepairOptions};
+use crate::provider::rules::{BodyPiece, Edits, RepairOptions};
 
 /// What a cure edits.
 pub(crate) struct Cure<'a> {
@@ -66,6 +66,18 @@ impl<'a> Cure<'a> {
                 self.changed(|| format!("/messages/{at}/content/{index}"));
             }
         }
+    }
+
+    /// Lets the user speak after an answer at the end of the list, with a content as JSON.
+    pub fn ask_to_continue(&mut self, content: &str) {
+        if !self.list.items().last().is_some_and(|last| last.has_text("role", "assistant")) {
+            return;
+        }
+        let mut pieces: Vec<_> = self.list.items().map(|item| self.edits.source(item)).collect();
+        let at = pieces.len();
+        pieces.push(BodyPiece::New(format!("{{\"role\":\"user\",\"content\":{content}}}")));
+        self.edits.rebuild(self.list, pieces);
+        self.changed(|| format!("/messages/{at}"));
     }
 
     /// Removes the blocks that have a mark, from the place that the error names on, and all if it names none.

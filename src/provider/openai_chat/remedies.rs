@@ -46,6 +46,14 @@ pub(super) const REMEDIES: &[Remedy] = &[
         done: "the call and its result have a shorter id",
         cure: by_rules,
     },
+    // A gateway says it of Claude.
+    Remedy {
+        sentences: &[&["this model does not support assistant message prefill"]],
+        codes: &[],
+        rule: "prefill",
+        done: "the user asks the model to go on",
+        cure: |cure, _| cure.ask_to_continue(r#""Continue.""#),
+    },
 ];
 
 /// The members of an assistant message in which servers return reasoning. A server that does not know one rejects it.

@@ -203,3 +203,22 @@ fn r10_stale_results_in_one_message_are_removed_though_their_calls_are_equal() {
     assert!(!text.contains("tool_result") && text.contains("And now?"), "{text}");
     assert!(rendered.report.iter().all(|finding| finding.code.as_str() == "stale"), "{:?}", rendered.report);
 }
+
+#[test]
+fn case54_a_body_that_ends_in_an_answer_lets_the_user_go_on_for_newer_models() {
+    let history = history_of(CLAUDE, &format!(r#"[{ASKED},{{"role":"assistant","content":"x"}}]"#));
+    let mut renderer = Renderer::default();
+    let mut list_for = |model: &str| {
+        let params = format!(r#"{{"model":"{model}","max_tokens":9}}"#);
+        let (text, _) = body(&mut renderer, &history, &provider(CLAUDE, &params));
+        JsonRef::parse(&text).unwrap().get("messages").unwrap().as_raw().to_owned()
+    };
+    let answer = format!(r#"{ASKED},{{"role":"assistant","content":"x"}}"#);
+    let go_on = r#"{"role":"user","content":[{"type":"text","text":"Continue."}]}"#;
+    assert_eq!(list_for("claude-opus-5"), format!("[{answer},{go_on}]"));
+    assert_eq!(list_for("claude-opus-4-5"), format!("[{answer}]"));
+    // With a question it is not said, and it is never stored.
+    let asked = history_of(CLAUDE, &format!("[{answer},{ASKED}]"));
+    let (text, _) = body(&mut renderer, &asked, &provider(CLAUDE, r#"{"model":"claude-opus-5","max_tokens":9}"#));
+    assert!(!text.contains("Continue."), "{text}");
+}

@@ -1,12 +1,12 @@
 //! What Anthropic requires of the last message, and of the tool loop that is still running. Checked when all blocks are
 //! in their final places.
 
-use super::content::text_token;
+use super::content::{TEXT_BLOCK_START, text_token};
 use super::model_limits;
 use crate::finding::{Action, FindingCode};
 use crate::json::{JsonKind, JsonRef};
 use crate::provider::models::{ModelFacts, ThinkingKind};
-use crate::provider::rules::{Block, BlockKind, BodyPiece, Plan, Speaker, Turn, Violation};
+use crate::provider::rules::{Block, BlockKind, BodyPiece, Plan, Speaker, Turn, Violation, end_with_user};
 
 const THINKING_DISABLED: &str = "When thinking is disabled, an `assistant` message in the final position cannot contain `thinking`. To use thinking blocks, enable `thinking` in your request.";
 const THINKING_LAST: &str = "The final block in an assistant message cannot be `thinking`.";
@@ -22,12 +22,17 @@ pub(super) struct Ending<'f> {
     pub has_held_turns: bool,
 }
 
-/// Repairs the last assistant message, and disables thinking if the running tool loop does not start with a thinking
-/// block.
-pub(super) fn repair<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>], ending: &Ending<'_>) {
+/// Repairs the last assistant message, or lets the user speak after it if the model continues none, and disables
+/// thinking if the running tool loop does not start with a thinking block.
+pub(super) fn repair<'a>(plan: &mut Plan<'a, '_>, turns: &mut Vec<Turn<'a>>, ending: &Ending<'_>) {
     let kind = ending.thinking;
     // Newer models think unless the request disables it.
     trim_last_message(plan, turns, kind == Some(ThinkingKind::Disabled));
+    // With `compaction` the service summarizes the list, and answers nothing.
+    let is_answered = !ending.facts.allows_prefill && plan.body.find("compaction").is_none();
+    if is_answered && end_with_user(plan, turns, TEXT_BLOCK_START, is_resumed) {
+        return;
+    }
     let Some(thinking) = plan.body.find("thinking").filter(|_| kind == Some(ThinkingKind::Budget)) else { return };
     let Some(found) = first_block_instead_of_thinking(turns, ending.has_held_turns) else { return };
     // Thinking cannot be synthesized. Anthropic accepts the loop as it is without thinking (opencode#3077), and where
@@ -37,6 +42,12 @@ pub(super) fn repair<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>], ending
     let accepted = model_limits::without_thinking(ending.facts);
     model_limits::write_kind(plan, thinking, accepted);
     trim_last_message(plan, turns, accepted == ThinkingKind::Disabled);
+}
+
+/// Returns true for the last block of an answer that the service continues: `pause_turn` after a call of its own tool,
+/// and `compaction` after a summary.
+fn is_resumed(block: &Block<'_>) -> bool {
+    block.kind == BlockKind::ServerCall || block.value.is_some_and(|value| value.has_text("type", "compaction"))
 }
 
 /// Removes from a final assistant message what Anthropic rejects there. If no block is left, the message is removed,
