@@ -8,10 +8,13 @@ import { which } from './shell.mjs';
 const VERSIONS = {
   bun: '1.4.5',
   deno: '2.9.6',
+  hermes: '260318099.0.5',
   jest: '30.5.2',
   next: '16.4.6',
+  metro: '0.87.1',
   parcel: '2.16.4',
   react: '19.3.1',
+  reactNative: '0.88.1',
 };
 /** The newest that cannot require modules. */
 const OLD_NODES = ['20.18.3', '22.11.0'];
@@ -52,6 +55,20 @@ export const jest = () => npmPackage('jest', VERSIONS.jest, 'jest/bin/jest.js');
 
 /** The folder with Parcel in its node_modules. */
 export const parcel = () => npmPackage('parcel', VERSIONS.parcel, 'parcel/package.json');
+
+/** The folder with Metro, React Native's settings for it, and the compiler of Hermes in its node_modules, 99 MB. */
+export const metro = () =>
+  npmPackages(
+    `react-native-metro-${VERSIONS.metro}`,
+    [
+      `metro@${VERSIONS.metro}`,
+      `@react-native/metro-config@${VERSIONS.reactNative}`,
+      `@react-native/metro-babel-transformer@${VERSIONS.reactNative}`,
+      `@react-native/js-polyfills@${VERSIONS.reactNative}`,
+      `hermes-compiler@${VERSIONS.hermes}`,
+    ],
+    'hermes-compiler/package.json',
+  );
 
 /** The folder with Next and React in its node_modules. */
 export const next = () =>

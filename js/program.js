@@ -12,6 +12,12 @@ const ADVICE =
 const NO_SOURCE =
   'rethread/slim contains no wasm: call init(source) first, with the bytes, a WebAssembly.Module or a URL';
 
+/** What to do on a platform that runs no wasm at all. */
+const NO_WEBASSEMBLY =
+  'this platform has no WebAssembly, which rethread needs. Hermes, the engine of React Native, has none: keep the' +
+  ' sessions on a server or in a WebView (docs/bundlers.md). Safari has none in Lockdown Mode, and Node with `--jitless`:' +
+  ' turn that off here';
+
 /** What to do if the package is a link to a folder outside of a project that Vite serves. */
 const OUTSIDE =
   'Vite serves no file outside of the project: install the package with `npm install --install-links`, or add its folder to `server.fs.allow`';
@@ -42,8 +48,9 @@ export class Program {
     this.#preset = { source, findMoved };
   }
 
-  /** Sets the module synchronously, on platforms where the entry has the wasm. */
+  /** Sets the module synchronously, on platforms where the entry has the wasm. Throws `not_initialized`. */
   initNow(module) {
+    wantWebAssembly();
     this.#compiled ??= module instanceof WebAssembly.Module ? module : new WebAssembly.Module(module);
   }
 
@@ -51,6 +58,7 @@ export class Program {
    *  `not_initialized`. */
   async load(source) {
     if (this.#compiled) return;
+    wantWebAssembly();
     this.#loading ??= this.#compile(source);
     try {
       this.#compiled = await this.#loading;
@@ -76,6 +84,10 @@ export class Program {
     }
     return this.#compiled;
   }
+}
+
+function wantWebAssembly() {
+  if (typeof WebAssembly !== 'object') throw new RethreadError('not_initialized', NO_WEBASSEMBLY);
 }
 
 const isRequest = (source) => typeof Request === 'function' && source instanceof Request;

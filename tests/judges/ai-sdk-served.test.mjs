@@ -145,6 +145,37 @@ for (const version of VERSIONS) {
       assert.deepEqual(ran, ['pay']);
     });
 
+    test(`r53 vercel/ai#19358 a chat goes on whose tool has another schema now, with ai ${number}`, async () => {
+      const call = ['c1', 'look', '{"city":"Oslo"}'];
+      const { page, session } = await servedChat(version, [called(call), said('Cold.')], {
+        tools: { look: tool(async () => 'cold') },
+      });
+      await page.sendMessage({ text: 'Oslo?' });
+      const ran = [];
+      const look = tool(async (input) => ran.push(input) && 'warm', { inputSchema: z.object({ place: z.string() }) });
+      // What the documentation of `ai` does with the messages of a store.
+      await assert.rejects(ai.validateUIMessages({ messages: await stored(session), tools: { look } }), /place/);
+      const answers = [called(['c2', 'look', '{"place":"Rome"}']), said('Warm.')];
+      const next = await servedChat(version, answers, { tools: { look }, session: async () => again(session) });
+      await next.page.sendMessage({ text: 'Rome?' });
+      assert.deepEqual([next.page.status, next.page.error], ['ready', undefined]);
+      assert.deepEqual(inShort(next.prompts[0]), [
+        'user: Oslo?',
+        'assistant: c1',
+        'tool: c1 = "cold"',
+        'assistant: Cold.',
+        'user: Rome?',
+      ]);
+      assert.deepEqual(ran, [{ place: 'Rome' }]);
+      const told = [
+        'user: Oslo?',
+        'assistant: c1 output-available: Cold.',
+        'user: Rome?',
+        'assistant: c2 output-available: Warm.',
+      ];
+      assert.deepEqual(shown(await stored(session)), told);
+    });
+
     test(`r53 regenerate and an edit are branches on a server, with ai ${number}`, async () => {
       const chat = await servedChat(version, [said('One.'), said('Two.'), said('Three.')]);
       const { page, prompts, session } = chat;

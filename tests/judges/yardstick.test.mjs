@@ -13,20 +13,9 @@ import { sentByRethread } from '../yardstick/rethread.mjs';
 const vectors = readVectors();
 const vectorOf = (id) => vectors.find((vector) => vector.id === id) ?? assert.fail(`no vector ${id}`);
 
-/** Rules that the stand-in does not have, and pages that are about a server that takes more than OpenAI. */
-const NOT_JUDGED = [
-  'openai-chat/malformed/a-flat-call',
-  'openai-chat/unsupported_part/a-part-that-only-some-servers-take',
-  'openai-responses/duplicate_result',
-  'openai-responses/interposed_message',
-  'openai-responses/duplicate_call_id',
-  'anthropic/dangling_call/a-call-of-the-provider-s-own-tool',
-  'anthropic/malformed/five-cache-marks',
-  'anthropic/unsupported_key/adaptive-thinking-of-an-older-model',
-  'gemini/duplicate_call_id',
-  'mistral/malformed',
-  'bedrock/unsigned_thinking',
-];
+/** The repaired flat call keeps its own members, which the stand-in rejects: whether OpenAI does is not known. Nor is
+ *  what Google says to two calls with one id. */
+const NOT_JUDGED = ['openai-chat/malformed/a-flat-call', 'gemini/duplicate_call_id'];
 
 test('r66 the vectors are those of the pages, and generating them changes nothing', () => {
   assert.ok(vectors.length >= 200, `${vectors.length} vectors`);

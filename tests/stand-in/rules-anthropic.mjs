@@ -47,6 +47,11 @@ const cannotBeForced = (model) =>
 const takesNoPrefill = (model) =>
   /mythos-preview/.test(model ?? '') ||
   ['opus', 'sonnet', 'haiku', 'fable', 'mythos'].some((line) => atLeast(model, line, 4.06));
+/** Sonnet and Opus think adaptively since 4.6, and no Haiku before 5 does. */
+const hasNoAdaptive = (model) =>
+  ['opus', 'sonnet', 'haiku'].some(
+    (line) => versionOf(model, line) !== null && versionOf(model, line) < (line === 'haiku' ? 5 : 4.06),
+  );
 const isOld = (model) =>
   ['opus', 'sonnet', 'haiku'].some(
     (line) => versionOf(model, line) !== null && versionOf(model, line) < (line === 'opus' ? 4.08 : 5),
@@ -56,6 +61,7 @@ class Refusal extends Error {}
 const refuse = (message) => {
   throw new Refusal(message);
 };
+const listOf = (v) => (Array.isArray(v) ? v : []);
 const isObject = (v) => typeof v === 'object' && v !== null && !Array.isArray(v);
 const extra = (path) => refuse(`${path}: Extra inputs are not permitted`);
 
@@ -172,8 +178,17 @@ function checkThinking({ model, thinking, tool_choice: choice }) {
     refuse(`"thinking.type.enabled" is not supported for this model. ${guide}`);
   if (thinking.type === 'disabled' && alwaysThinks(model))
     refuse(`"thinking.type.disabled" is not supported for this model. ${guide}`);
+  if (thinking.type === 'adaptive' && hasNoAdaptive(model)) refuse('adaptive thinking is not supported on this model');
   if (thinking.type === 'between_tools' && /claude/.test(model) && !atLeast(model, 'sonnet', 5.05))
     refuse('"thinking.type.between_tools" is not supported for this model.');
+}
+
+/** The marks of tools, of the system's blocks, of blocks and of what is in results count together. */
+function checkCacheMarks({ tools, system, messages }) {
+  const blocks = messages.flatMap(blocksOf);
+  const inResults = blocks.flatMap(({ type, content }) => (type === 'tool_result' ? listOf(content) : []));
+  const marked = [...listOf(tools), ...listOf(system), ...blocks, ...inResults].filter((one) => one.cache_control);
+  if (marked.length > 4) refuse(`A maximum of 4 blocks with cache_control may be provided. Found ${marked.length}.`);
 }
 
 /** A signed summary is the first block of the conversation, and the only one. */
@@ -279,6 +294,31 @@ function unanswered(i, ids) {
   refuse(
     `messages.${i}: \`tool_use\` ids were found without \`tool_result\` blocks immediately after: ${ids.join(', ')}. Each \`tool_use\` block must have a corresponding \`tool_result\` block in the next message.`,
   );
+}
+
+/** The server's own calls have their results in the same turn (anthropic-sdk-python#961, vercel/ai#13040): only a turn
+ *  that pauses, or that waits for the client too (recorded), has one without. */
+function checkServerCalls(messages) {
+  let waiting = new Map(); // id -> name
+  let clientCalls = false;
+  messages.forEach((m, i) => {
+    if (m.role === 'assistant') {
+      for (const b of blocksOf(m)) {
+        if (b.type === 'server_tool_use') waiting.set(b.id, b.name);
+        if (SERVER_RESULT.test(b.type)) waiting.delete(b.tool_use_id);
+        if (b.type === 'fallback') waiting.clear();
+        clientCalls ||= b.type === 'tool_use';
+      }
+      return;
+    }
+    const [first] = waiting;
+    if (first && !clientCalls)
+      refuse(
+        `messages.${i - 1}: \`${first[1]}\` tool use with id \`${first[0]}\` was found without a corresponding \`${first[1]}_tool_result\` block`,
+      );
+    waiting = new Map();
+    clientCalls = false;
+  });
 }
 
 /** `continues`: the server has messages before these. */
@@ -393,6 +433,8 @@ export function check(body, { vertex = false } = {}) {
     checkTools(body);
     body.messages.forEach((m, i) => checkMessage(m, i, i === body.messages.length - 1, body.model));
     checkThinking(body);
+    checkCacheMarks(body);
+    checkServerCalls(body.messages);
     checkSequence(body.messages, body.thread?.type === 'continue');
     checkCompaction(body.messages);
     checkEnd(body);

@@ -65,6 +65,18 @@ function checkBlock(block, role, at) {
   if (kind === 'toolResult') checkResult(block.toolResult, `${at}.toolResult`);
 }
 
+/** Claude's models know their thinking by its signature (maximhq/bifrost#6942); Nova's and others send none. */
+function checkSignatures(messages) {
+  messages.forEach(({ content }, i) => {
+    content.forEach(({ reasoningContent }, k) => {
+      if (reasoningContent?.reasoningText && typeof reasoningContent.reasoningText.signature !== 'string')
+        refuse(
+          `The model returned the following errors: messages.${i}.content.${k}.thinking.signature: Field required`,
+        );
+    });
+  });
+}
+
 /** What Claude's models do not take (recorded). */
 function checkMedia(messages) {
   messages.forEach(({ content }, i) => {
@@ -186,7 +198,10 @@ export function check(body, { model } = {}) {
     checkTools(body);
     checkOrder(body.messages, model);
     checkDocumentNames(body.messages);
-    if (/claude/.test(model ?? '')) checkMedia(body.messages);
+    if (/claude/.test(model ?? '')) {
+      checkMedia(body.messages);
+      checkSignatures(body.messages);
+    }
     return null;
   } catch (e) {
     if (!(e instanceof Refusal)) throw e;

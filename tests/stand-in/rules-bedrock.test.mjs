@@ -21,6 +21,11 @@ const REFUSED = {
   'an open call': [converse(user(text()), said(call('a'))), MISSING],
   'an open call before a user message': [converse(user(text()), said(call('a')), user(text())), MISSING],
   'a result without a call': [converse(user(text()), said(text()), user(result('a'))), EXCESS],
+  'unsigned thinking for Claude': [
+    converse(user(text()), said({ reasoningContent: { reasoningText: { text: 'Hm.' } } }, text()), user(text())),
+    /^The model returned the following errors: messages\.1\.content\.0\.thinking\.signature: Field required$/,
+    { model: 'us.anthropic.claude-sonnet-4-5-20250929-v1:0' },
+  ],
   'a duplicate result': [
     converse(user(text()), said(call('a')), user(result('a'), result('a'))),
     /^The toolResult blocks at messages\.2\.content contain duplicate Ids/,

@@ -112,16 +112,20 @@ function checkContent({ role, content }, i) {
   });
 }
 
+function checkName(name, type, code) {
+  if (!NAME.test(name))
+    refuse(
+      `Function name was ${name} but must be a-z, A-Z, 0-9, or contain underscores and dashes, with a maximum length of 64.`,
+      type,
+      code,
+    );
+}
+
 function checkCall(call, i, k) {
   const at = ['messages', i, 'assistant', 'tool_calls', k];
   if (!isObject(call?.function)) missing([...at, 'function'], call);
   wantString(call.function.name, [...at, 'function', 'name'], call.function);
-  if (!NAME.test(call.function.name))
-    refuse(
-      `Function name was ${call.function.name} but must be a-z, A-Z, 0-9, or contain underscores and dashes, with a maximum length of 64.`,
-      'invalid_function_call',
-      '3280',
-    );
+  checkName(call.function.name, 'invalid_function_call', '3280');
   const given = call.function.arguments;
   if (typeof given !== 'string' && !isObject(given))
     invalid('string_type', [...at, 'function', 'arguments'], 'Input should be a valid string', given);
@@ -158,6 +162,8 @@ function checkMessage(m, i, last) {
   checkContent(m, i);
   if (m.role === 'tool' && m.tool_call_id !== undefined)
     checkId(m.tool_call_id, 'invalid_request_tool_message', '3270');
+  if (m.role === 'tool' && typeof m.name === 'string' && m.name)
+    checkName(m.name, 'invalid_request_tool_message', '3270');
   if (m.role !== 'assistant') return;
   if (m.tool_calls !== undefined && m.tool_calls !== null)
     wantList(m.tool_calls, ['messages', i, 'assistant', 'tool_calls']);

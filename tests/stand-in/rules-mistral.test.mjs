@@ -30,6 +30,10 @@ const REFUSED = {
     /^Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9\.$/,
   ],
   'a call without an id': [chat(user(), calls(call(undefined)), tool(A)), /^Tool call id has to be defined\.$/],
+  'a bad name of a result': [
+    chat(user(), calls(call(A)), { ...tool(A), name: 'a b' }),
+    /^Function name was a b but must be/,
+  ],
   'a bad name': [chat(user(), calls(call(A, { name: 'a b' })), tool(A)), /^Function name was a b but must be/],
   'an assistant message at the end': [
     chat(user(), said()),

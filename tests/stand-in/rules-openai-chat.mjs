@@ -163,6 +163,9 @@ function checkParts(m, i, model) {
         'invalid_value',
       );
     }
+    // Alibaba Cloud documents it for Qwen's models.
+    if (part.type === 'video_url' && m.role === 'user' && /qwen/i.test(model))
+      return wantObject(part.video_url, `${here}.video_url`);
     if (!PARTS[m.role].includes(part.type)) {
       if (part.type === 'image_url') {
         refuse(

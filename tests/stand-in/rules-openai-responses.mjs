@@ -218,17 +218,24 @@ function asyncNames({ tools, input }) {
   return names;
 }
 
-/** Outputs answer by id, wherever they stand behind their call. A call of an asynchronous tool may stay open. `held`:
+/** Outputs answer by id, wherever they stand behind their call; DeepSeek wants them before the next message of anybody
+ *  but the model. What is doubled is refused in the words of compatible servers (docs/rules/openai-responses.md): no
+ *  refusal of OpenAI's is recorded. A call of an asynchronous tool may stay open. `held`:
  *  call ids that the server itself remembers, or null when any may be; `later`: asynchronous ones that it remembers. */
 function checkPairs(items, { held, later = [] }, model, asynchronous) {
   const waits = (item) => !(item.async ?? asynchronous.has(`${item.namespace ?? ''}/${item.name}`));
   const byName = new Map(); // tool -> the ids of its open calls
   const called = new Set([...(held ?? []), ...later]);
   const open = new Map((held ?? []).map((id) => [id, 'function call'])); // id -> what the sentence calls it
-  let between = null; // DeepSeek: an assistant message behind a call that is still open
+  const unanswered = new Set();
+  const answeredIds = new Set();
+  let between = null; // DeepSeek: a call that another message follows before its output
   for (const item of items) {
     const id = item.call_id;
     if (/_call$/.test(item.type ?? '') && id !== undefined) {
+      if (unanswered.has(id)) refuse(`Duplicate 'call_id': ${id}`);
+      unanswered.add(id);
+      answeredIds.delete(id);
       called.add(id);
       if (CALLS[item.type] && waits(item)) {
         open.set(id, CALLS[item.type]);
@@ -237,6 +244,8 @@ function checkPairs(items, { held, later = [] }, model, asynchronous) {
       if (between) refuse(`No tool output found for tool call ${between}.`);
     }
     if (/deepseek/.test(model ?? '') && isMessage(item, 'assistant') && open.size) between ??= [...open.keys()][0];
+    if (/deepseek/.test(model ?? '') && SPEAKERS.some((role) => isMessage(item, role)) && open.size)
+      refuse(`No tool output found for tool call ${[...open.keys()][0]}.`);
     const answered = OUTPUT.exec(item.type ?? '')?.[1];
     if (!answered || !CALLS[answered]) continue;
     if ((id ?? null) === null) {
@@ -245,6 +254,12 @@ function checkPairs(items, { held, later = [] }, model, asynchronous) {
     }
     if (held !== null && !called.has(id))
       refuse(`No tool call found for ${CALLS[answered]} output with call_id ${id}.`);
+    if (held !== null && answeredIds.has(id))
+      refuse(
+        `Duplicate function_call_output for call_id '${id}'. Each function_call must have exactly one matching function_call_output`,
+      );
+    answeredIds.add(id);
+    unanswered.delete(id);
     open.delete(id);
   }
   for (const [id, name] of open) refuse(`No tool output found for ${name} ${id}.`);

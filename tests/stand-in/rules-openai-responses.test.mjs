@@ -116,6 +116,18 @@ const REFUSED = {
     body(user(), { type: 'reasoning', id: 'rs_1' }, said()),
     /^Missing required parameter: 'input\[1\]\.summary'\.$/,
   ],
+  'two outputs of one call': [
+    body(user(), call('a'), output('a'), output('a')),
+    /^Duplicate function_call_output for call_id 'a'\. Each function_call must have exactly one/,
+  ],
+  'two open calls with one id': [
+    body(user(), call('a'), call('a', { name: 'f' }), output('a'), output('a')),
+    /^Duplicate 'call_id': a$/,
+  ],
+  'a user message between call and output (DeepSeek)': [
+    { ...body(user(), call('a'), user('?'), output('a')), model: 'deepseek-v4-pro' },
+    /^No tool output found for tool call a\.$/,
+  ],
   'an assistant message between calls (DeepSeek)': [
     { ...body(user(), call('a'), said(), call('b'), output('a'), output('b')), model: 'deepseek-chat' },
     /^No tool output found for tool call a\.$/,
@@ -146,6 +158,7 @@ const REFUSED = {
 const TAKEN = {
   'text alone': { model: 'm', input: 'hello' },
   'outputs in another order': body(user(), call('a'), call('b'), output('b'), output('a')),
+  'a call, then a user message, then the output': body(user(), call('a'), user('?'), output('a')),
   'a call, then a message, then the output': body(user(), call('a'), said(), output('a')),
   'an id that comes again in a later turn': body(user(), call('a'), output('a'), user(), call('a'), output('a')),
   'calls without item ids': body(user(), reasoning({ id: undefined }), call('a'), output('a')),

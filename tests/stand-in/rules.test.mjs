@@ -92,6 +92,14 @@ const OPENAI_REFUSED = {
     { ...chat(user()), tools: [{ name: 'f', input_schema: { type: 'object' } }] },
     /Missing required parameter: 'tools\[0\]\.type'/,
   ],
+  'a video for a model that is not Qwen': [
+    chat(user([{ type: 'video_url', video_url: { url: 'x' } }])),
+    /Invalid value: 'video_url'/,
+  ],
+  'a call with members of a flat one': [
+    chat(user(), calls({ ...call('a'), name: 'get_weather', arguments: {} }), tool('a')),
+    /^Unknown parameter: 'messages\[1\]\.tool_calls\[0\]\.name'/,
+  ],
   'a foreign block': [chat(user([{ type: 'tool_result', tool_use_id: 'a' }])), /Invalid value: 'tool_result'/],
   'an inner key of the page': [chat({ ...user(), id: 'm1' }), /Unknown parameter: 'messages\[0\]\.id'/],
   'doubled tools': [{ ...chat(user()), tools: [toolDef('f'), toolDef('f')] }, /duplicate tool name 'f'/],
@@ -105,6 +113,7 @@ const OPENAI_REFUSED = {
   ],
 };
 const OPENAI_TAKEN = {
+  'a video for Qwen': { ...chat(user([{ type: 'video_url', video_url: { url: 'x' } }])), model: 'qwen3-vl-plus' },
   'results in another order': chat(user(), calls(call('a'), call('b')), tool('b'), tool('a')),
   'an id that comes again in a later turn': chat(
     user(),
@@ -233,6 +242,18 @@ const ANTHROPIC_REFUSED = {
     /Tool names must be unique/,
   ],
   'a call from the user': [claude(asks(use('a'))), /`tool_use` blocks can only be in `assistant` messages/],
+  'a server call without its result, and nothing of the client': [
+    claude(user(), says({ type: 'server_tool_use', id: 's', name: 'web_search', input: {} }, text('x')), user()),
+    /^messages\.1: `web_search` tool use with id `s` was found without a corresponding `web_search_tool_result` block$/,
+  ],
+  'five cache marks': [
+    claude(asks(...['a', 'b', 'c', 'd', 'e'].map((t) => ({ ...text(t), cache_control: { type: 'ephemeral' } })))),
+    /^A maximum of 4 blocks with cache_control may be provided\. Found 5\.$/,
+  ],
+  'adaptive thinking of an older model': [
+    { ...claude(user()), model: 'claude-haiku-4-5', thinking: { type: 'adaptive' } },
+    /^adaptive thinking is not supported on this model$/,
+  ],
   'a server result without its use': [
     claude(user(), says({ type: 'advisor_tool_result', tool_use_id: 's', content: [] }), user()),
     /`advisor_tool_result` block must have a corresponding `server_tool_use` block before it/,
@@ -256,6 +277,14 @@ const ANTHROPIC_TAKEN = {
   ),
   'text after results': claude(user(), says(use('a')), asks(result('a'), text('more'))),
   'thinking in mid-history with thinking off': claude(user(), says(signed, text('x')), user()),
+  'a server call at the end, where the turn paused': claude(
+    user(),
+    says({ type: 'server_tool_use', id: 's', name: 'web_search', input: {} }),
+  ),
+  'four cache marks': claude(
+    asks(...['a', 'b', 'c', 'd'].map((t) => ({ ...text(t), cache_control: { type: 'ephemeral' } }))),
+  ),
+  'adaptive thinking since 4.6': { ...claude(user()), model: 'claude-sonnet-4-6', thinking: { type: 'adaptive' } },
   'an unpaired server call beside a client call': claude(
     user(),
     says({ type: 'server_tool_use', id: 's', name: 'web_search', input: {} }, use('a')),
