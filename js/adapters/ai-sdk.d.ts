@@ -42,14 +42,28 @@ export interface UIMessageOptions {
  *  `invalid_input` names the message that is none. */
 export declare function fromUIMessages(messages: readonly UIMessageShape[]): NewMessage[];
 
+/** A `ModelMessage` of any version of `ai`. */
+export interface ModelMessageShape {
+  role: "system" | "user" | "assistant" | "tool";
+  content: any;
+}
+
+/** Model messages, the history of a server with `streamText`, as messages for `Session.append`. A result, a request for
+ *  an approval and the answer to it are kept with their call; a call without a result stays open. An image without a
+ *  media type gets that of its bytes; the parts of a result of type "content" are a list, as JSON; a file that only its
+ *  provider has is kept by name, and `providerOptions` of whole messages, but for system messages, are left out. An
+ *  `invalid_input` names the message that is none, has a part of a type that is not known, or answers a call that no
+ *  message before it has. */
+export declare function fromModelMessages(messages: readonly ModelMessageShape[]): NewMessage[];
+
 /** Tools of any version of `ai`. */
 export interface ToolsShape {
   [name: string]: any;
 }
 
 /** What happens to a call that had started when its process ended, and has no result, by the name of its tool. "report"
- *  (default): its result is "interrupted, may have run". "rerun": the tool runs again. The words are those of
- *  `Tool.onInterrupted`. */
+ *  (default): its result is "interrupted, may have run". "rerun": the tool runs again. A call of which nothing proves
+ *  that it had not started, as one that was imported, counts as started. The words are those of `Tool.onInterrupted`. */
 export type OnInterrupted<Tools> = { [Name in keyof Tools]?: "report" | "rerun" };
 
 /** A middleware for `wrapLanguageModel` of `ai` 6 and 7: a loop of `streamText` or `generateText` over the session is
@@ -57,6 +71,9 @@ export type OnInterrupted<Tools> = { [Name in keyof Tools]?: "report" | "rerun" 
  *  stored before it is sent, of an empty session the whole prompt; if that fails, nothing is sent. An answer is stored
  *  before its end is passed on, at which its tools begin; if that fails, none begins, and the loop has the store's
  *  error. One that was aborted is kept with the status "stopped", one that broke with "failed".
+ *
+ *  A request that has no answer of the stored ones, as that of `prompt` over an older session, is sent and stored as it
+ *  is, and its `warnings` say so; `ai` logs them.
  *
  *  The prompt that is sent is repaired: each call has its one result, right behind it, no result is without its call,
  *  and no message is empty. What is stored is not changed by that. All requests of the model are stored: wrap another
@@ -85,14 +102,20 @@ export declare function durableTools<Tools extends ToolsShape>(
 ): Tools;
 
 /** The messages of `loadUIMessages` for a loop that goes on after its process ended: `convertToModelMessages` takes them.
- *  Calls of the last answer without a result get one first, stored: "interrupted, may have run" if the tool had
- *  started, "not run" if not. One whose tool runs in this process is waited for. With `tools`, those of `durableTools`,
- *  one that may run again does, one that is not among them may have run, and one without `execute` stays open: it is the
- *  application's to answer. Requests for approvals stay open. */
+ *  Calls of the last answer without a result get one first, stored: "not run" if a durable tool of a journaled loop, or
+ *  of a `chatHandler`, had not started, and "interrupted, may have run" otherwise. One whose tool runs in this process is
+ *  waited for. With `tools`, those of `durableTools`, one that may run again does, and one without `execute` stays open:
+ *  it is the application's to answer. Requests for approvals stay open. */
 export declare function resumeUIMessages<Message extends UIMessageShape = UIMessageShape>(
   session: Session,
   options?: UIMessageOptions & { tools?: ToolsShape },
 ): Promise<Message[]>;
+
+/** True if the model is to be asked: the last message is a question, an answer that was cut off or stopped, or one that
+ *  ends with a call, whose result the model has not answered yet. False while this process or another one makes the
+ *  answer for a `chatHandler`, and while a call waits for its approval or, with `tools`, for the application: its tool
+ *  has no `execute`. Ask after `resumeUIMessages`, or before `sendMessage()` without a message. */
+export declare function awaitsAnswer(session: Session, options?: { tools?: ToolsShape }): Promise<boolean>;
 
 /** What `answer` gets. */
 export interface AnswerRequest<Message extends UIMessageShape = UIMessageShape, Tools = any> {

@@ -5,7 +5,9 @@
  * An answer of `branch`. `message` is what it has, if that is more than is stored; it follows the stored message
  * `after`, or continues the message of the page that the branch ends with.
  *
- * @typedef {{ id: string, branch: string, message?: any, after?: string | null }} Arriving
+ * `durable`: the names of the tools that store that they start before they do.
+ *
+ * @typedef {{ id: string, branch: string, message?: any, after?: string | null, durable?: string[] }} Arriving
  */
 
 /** True if the branch ends with the answer, or where it begins. `stored`: the messages of which `entries` were read.
@@ -33,8 +35,13 @@ export class ArrivingAnswers {
   }
 
   /** The answer that was arriving when its page ended. */
+  cut(session, entries, stored) {
+    return this.shown(session).find((answer) => answer.message && isAtEnd(answer, entries, stored));
+  }
+
+  /** The message of that answer. */
   message(session, entries, stored) {
-    return this.shown(session).find((answer) => answer.message && isAtEnd(answer, entries, stored))?.message;
+    return this.cut(session, entries, stored)?.message;
   }
 
   /** What is kept of an answer. @returns {Arriving | undefined} */

@@ -11,8 +11,9 @@ const CUT = ['stopped', 'failed', 'truncated', 'streaming'];
  *
  * @typedef {{ part?: any, neutral?: any, kept?: any }} Slot
  * @typedef {{ id: string, role: string, head: any, metadata: unknown, createdAt: number, slots: Slot[],
- *   storedIds: string[], isCut: boolean, starts: Set<string>, first?: any, last?: any }} Entry `starts`: the calls whose
- *   tools were started.
+ *   storedIds: string[], isCut: boolean, status: string | undefined, starts: Set<string>, durable: Set<string>,
+ *   first?: any, last?: any }} Entry `starts`: the calls whose tools were started. `durable`: the calls of which that is
+ *   stored before their tools start. `status`: that of the last stored message.
  */
 
 /** @returns {Entry} */
@@ -25,7 +26,9 @@ const newEntry = (id, { role, createdAt }, head) => ({
   slots: [],
   storedIds: [],
   isCut: false,
+  status: undefined,
   starts: new Set(),
+  durable: new Set(),
 });
 
 const callIdOf = ({ neutral }) => neutral?.call?.callId ?? neutral?.callId;
@@ -35,7 +38,7 @@ function addNeutral(format, entry, neutral) {
   const slot = { neutral };
   const callId = neutral.type === 'tool' || neutral.type === 'tool_call' ? callIdOf(slot) : undefined;
   // The ids of calls come again.
-  if (callId !== undefined) entry.starts.delete(callId);
+  if (callId !== undefined) for (const calls of [entry.starts, entry.durable]) calls.delete(callId);
   const begun = entry.slots.findIndex(({ part }) => part && format.isBegunCall(part, callId));
   if (callId === undefined || begun < 0) entry.slots.push(slot);
   else entry.slots[begun] = slot;
@@ -45,6 +48,7 @@ function addNeutral(format, entry, neutral) {
 /** Applies a mark to the parts before it. `last` is the slot of the neutral part before the mark. */
 function applyMark(entry, value, last) {
   if (value.starts !== undefined) entry.starts.add(value.starts);
+  for (const callId of value.durable ?? []) entry.durable.add(callId);
   const at = value.at === undefined ? undefined : entry.slots[value.at];
   if (value.part) {
     if (value.at === undefined) entry.slots.push({ part: value.part, kept: value });
@@ -88,7 +92,10 @@ export function readMarked(format, messages, entries = /** @type {Entry[]} */ ([
     entry.last = message;
     // That a tool begins does not end an answer that was cut.
     const isStart = message.parts.some((part) => markValue(format.name, part)?.starts !== undefined);
-    if (!isStart) entry.isCut = CUT.includes(message.status);
+    if (!isStart) {
+      entry.status = message.status;
+      entry.isCut = CUT.includes(message.status);
+    }
     if (message.metadata !== null && message.metadata !== undefined) entry.metadata = message.metadata;
     let last;
     for (const part of message.parts) {

@@ -9,6 +9,7 @@
 //   { at, part }               the part at this index of the library's message was replaced
 //   { at, rest, without }      the part at this index has other members since
 //   { starts: "call-1" }       the tool of this call of the message was started, and may have run
+//   { durable: ["call-1"] }    these calls of the message are of tools that store that they start before they do
 //   { at, joins, rest }        the text before the mark continues the text at this index
 //   { at, takes, rest }        the part before the mark takes the place of the part at this index
 

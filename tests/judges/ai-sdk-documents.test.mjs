@@ -13,9 +13,9 @@ import { VERSIONS, called, inShort, modelOf, said } from './ai-sdk-models.mjs';
 import { Server, pageOf, step, text, whole } from './ai-sdk-page.mjs';
 
 const AsyncFunction = (async () => {}).constructor;
-const { fromUIMessages, loadUIMessages, toUIMessages, withSession } = adapter;
+const { fromModelMessages, fromUIMessages, loadUIMessages, toUIMessages, withSession } = adapter;
 const page = readFileSync(new URL('../../docs/ai-sdk.md', import.meta.url), 'utf8');
-const [chatBlock, serverBlock, loopBlock, messagesBlock] = blocksOf(page);
+const [chatBlock, serverBlock, routeBlock, loopBlock, resumeBlock, nextBlock, messagesBlock] = blocksOf(page);
 
 /** Runs a block with these names; returns the values of the names in `results`. */
 const run = (block, names, results) =>
@@ -48,22 +48,27 @@ for (const ai of [ai6, ai7])
     const show = (messages) => {
       shown = messages;
     };
-    await run(messagesBlock, { fromUIMessages, toUIMessages, saved: again.chat.messages, session, show }, []);
-    assert.deepEqual(shown, again.chat.messages);
+    const history = [{ role: 'user', content: 'And?' }];
+    const names2 = { fromModelMessages, fromUIMessages, toUIMessages, history, session, show };
+    await run(messagesBlock, { ...names2, saved: again.chat.messages }, []);
+    assert.deepEqual(shown.slice(0, 2), again.chat.messages);
+    assert.equal(shown[2].parts[0].text, 'And?');
   });
 
 const chatTools = { look: { inputSchema: z.object({}).loose(), execute: () => 7 } };
 
 for (const [version, ai, Model] of VERSIONS) {
-  test(`r53 the server of docs/ai-sdk.md has ten lines, and its chat lives over a reload, with ai ${version}`, async () => {
-    assert.ok(serverBlock.source.trim().split('\n').filter(Boolean).length <= 10);
+  test(`r53 the server of docs/ai-sdk.md has twelve lines, and its chat lives over a reload, with ai ${version}`, async () => {
+    assert.ok(serverBlock.source.trim().split('\n').filter(Boolean).length <= 12);
     const { model } = modelOf(Model, [called(['c1', 'look']), said('Seven.')]);
     const names = { ...ai, ...adapter, open, sqlite: () => 'memory', model, chatTools };
-    const { GET, POST, store } = await run(serverBlock, names, ['GET', 'POST', 'store']);
-    const fetch = (url, init) => (init.method === 'GET' ? GET : POST)(new Request(url, init));
+    const { chat, store } = await run(serverBlock, names, ['chat', 'store']);
+    const fetch = (url, init) => chat(new Request(url, init));
     const transport = new ai.DefaultChatTransport({ api: 'https://server.test/api/chat', fetch });
     await pageOf(ai, { id: 'chat-1', transport }).sendMessage({ text: 'hi' });
-    const messages = await loadUIMessages(await store.session('chat-1'));
+    const { GET } = await run(routeBlock, { ...names, store }, ['GET']);
+    const { messages, isWaiting } = await (await GET(null, { params: { id: 'chat-1' } })).json();
+    assert.equal(isWaiting, false);
     const loaded = pageOf(ai, { id: 'chat-1', transport, messages });
     await loaded.resumeStream();
     assert.deepEqual(
@@ -73,15 +78,19 @@ for (const [version, ai, Model] of VERSIONS) {
   });
 
   test(`r53 the loop of docs/ai-sdk.md is stored, and goes on, with ai ${version}`, async () => {
-    const { model, prompts } = modelOf(Model, [called(['c1', 'look']), said('Paid.'), said('All is paid.')]);
-    const names = { ...ai, ...adapter, store: await open({ store: 'memory' }), model, chatTools };
-    const { text, rest } = await run(loopBlock, names, ['text', 'rest']);
-    assert.deepEqual([text, rest], ['Paid.', 'All is paid.']);
+    const { model, prompts } = modelOf(Model, [called(['c1', 'look']), said('Paid.'), said('The first.')]);
+    const names = { ...ai, ...adapter, open, sqlite: () => 'memory', model, chatTools };
+    const source = [loopBlock, resumeBlock, nextBlock].map((block) => block.source).join('\n');
+    const { text, told } = await run({ ...loopBlock, source }, names, ['text', 'told']);
+    assert.deepEqual([text, told], ['Paid.', 'The first.']);
+    // What had ended is not asked for again.
+    assert.equal(prompts.length, 3);
     assert.deepEqual(inShort(prompts[2]), [
       'user: Pay the invoice.',
       'assistant: c1',
       'tool: c1 = 7',
       'assistant: Paid.',
+      'user: Which account was it?',
     ]);
   });
 }

@@ -200,17 +200,19 @@ for (const [version, ai, Model] of VERSIONS)
       await ask('hi');
       const told = ['user: hi', 'assistant: c1', 'tool: c1 = 1', 'assistant: c1', 'tool: c1 = 2'];
       assert.deepEqual([ran, inShort(prompts[2])], [2, told]);
-      await session.append([
-        { role: 'assistant', parts: [{ type: 'tool', callId: 'c2', name: 'look', arguments: '{}' }] },
-      ]);
+      // As a process that dies when the answer is stored, before its tool begins.
+      const asked = { prompt: [], tools: [{ name: 'look', providerOptions: durable.look.providerOptions }] };
+      const [call] = called(['c2', 'look']);
+      const doGenerate = async () => ({ content: [call], finishReason: { unified: 'tool-calls' } });
+      await historyMiddleware(session).wrapGenerate({ doGenerate, params: asked });
       const details = { toolCallId: 'c2', messages: [], abortSignal: AbortSignal.abort() };
       await assert.rejects(durable.look.execute({}, details), { name: 'AbortError' });
       await resumeUIMessages(session, { tools: durable });
       assert.match(JSON.stringify(await stored(session)), /Not run: /);
       // Whether a tool that is not durable was started, nobody knows.
       const other = await newSession();
-      const call = { type: 'tool', callId: 'c3', name: 'own', arguments: '{}' };
-      await other.append([{ role: 'assistant', parts: [call] }]);
+      const own = { type: 'tool', callId: 'c3', name: 'own', arguments: '{}' };
+      await other.append([{ role: 'assistant', parts: [own] }]);
       await resumeUIMessages(other, { tools: durable });
       assert.match(JSON.stringify(await stored(other)), /may or may not have run/);
       // One that comes late finds the note.

@@ -1,6 +1,7 @@
 // A process of the tests of `rethread/ai-sdk`: node ai-sdk-loop-program.mjs <SQLite file> <version of ai> <where it
-// hangs, or "nowhere"> <a tool that may run again, or ""> <"loop", or "page" for one that a page asks>. What happens is
-// written to <SQLite file>.log, a line each; it sends where it hangs, and at the end the text and what is stored.
+// hangs, or "nowhere"> <a tool that may run again, or ""> <"loop", "bare" for one without `durableTools`, or "page" for one
+// that a page asks>. What happens is written to <SQLite file>.log, a line each; it sends where it hangs, and at the end
+// the text and what is stored.
 
 import { appendFileSync } from 'node:fs';
 import { open } from 'rethread';
@@ -63,7 +64,7 @@ const onInterrupted = rerun ? { [rerun]: 'rerun' } : {};
 const tools = { look: tool('look'), pay: tool('pay') };
 
 async function loop() {
-  const durable = durableTools(tools, session, { onInterrupted });
+  const durable = kind === 'bare' ? tools : durableTools(tools, session, { onInterrupted });
   const messages = await ai.convertToModelMessages(await resumeUIMessages(session, { tools: durable }));
   const result = ai.streamText({
     model: ai.wrapLanguageModel({ model, middleware: historyMiddleware(session) }),

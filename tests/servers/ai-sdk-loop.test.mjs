@@ -47,13 +47,14 @@ const STORED = ['user: Go.', 'assistant: c1 output-available: c2 output-availabl
 
 for (const version of ['6', '7'])
   test(`r53 a loop that is killed in a model call, in a tool or between two steps goes on: nothing is asked or run twice, with ai ${version}`, {
-    timeout: 120_000,
+    timeout: 240_000,
   }, async () => {
-    const [asked, inTool, ofPage, again] = await Promise.all([
+    const [asked, inTool, ofPage, again, bare] = await Promise.all([
       killedAt(version, ['model 0', 'model 1']),
       killedAt(version, ['pay c2', 'model 2']),
       killedAt(version, ['pay c2', 'model 2'], { kind: 'page' }),
       killedAt(version, ['pay c2'], { rerun: 'pay' }),
+      killedAt(version, ['pay c2'], { kind: 'bare' }),
     ]);
     // A model call that was not acknowledged is asked again; nothing else is.
     assert.equal(asked.text, 'Done.');
@@ -69,6 +70,9 @@ for (const version of ['6', '7'])
         ['ok', 'interrupted', 'ok'],
       );
     }
+    // Without `durableTools` nobody knows of any call of the round whether it ran.
+    assert.match(bare.prompt.join('\n'), /c1 = "Interrupted: .*: c2 = "Interrupted: .*may or may not have run/);
+    assert.deepEqual(happened(bare.lines), ALL);
     // A tool that may run again does.
     assert.deepEqual(happened(again.lines), [...ALL, 'pay c2'].sort());
     assert.deepEqual(shown(again.stored), STORED);

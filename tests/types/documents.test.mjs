@@ -78,7 +78,7 @@ function complaints(pages) {
   // A file beside the page would be the reader's.
   host.resolveModuleNameLiterals = (literals, from, _, options) =>
     literals.map(({ text }) => {
-      const name = modules.has(from) && text.startsWith('./') ? `${PRELUDE}.js` : text;
+      const name = modules.has(from) && /^[.@]\//.test(text) ? `${PRELUDE}.js` : text;
       return ts.resolveModuleName(name, from, options, host, undefined, undefined, ts.ModuleKind.ESNext);
     });
   host.fileExists = (file) => modules.has(file) || fileExists(file);

@@ -35,8 +35,19 @@ export const resultItems = (callId, { result, isError = false }) => [
   { role: 'tool', parts: [{ type: 'tool_result', callId, result, isError }] },
 ];
 
+/** Messages for `append` in which the calls of these tools are marked: each stores that it starts before it does.
+ *  @param {any[]} items @param {Set<string>} names */
+export function withDurableCalls(items, names) {
+  return items.map((item) => {
+    const isDurable = ({ type, result, name }) => type === 'tool' && result === undefined && names.has(name);
+    const durable = item.parts.filter(isDurable).map(({ callId }) => callId);
+    return durable.length ? { ...item, parts: [...item.parts, mark({ durable })] } : item;
+  });
+}
+
 /** The calls of the last answer that can get no result but from here: those that wait for nobody on the page.
- *  `isLeft`: also approved ones, which the next request would run. */
+ *  `isLeft`: also approved ones, which the next request would run. `mayHaveRun`: nothing proves that the tool was not
+ *  started, as of a call that was imported. */
 export function lostCalls(entries, { isLeft = false } = {}) {
   const entry = entries.at(-1);
   if (entry?.role !== 'assistant') return [];
@@ -48,7 +59,7 @@ export function lostCalls(entries, { isLeft = false } = {}) {
   const ids = new Set(waiting.map(({ toolCallId }) => toolCallId));
   return callsOf(entry)
     .filter(({ callId, result }) => result === null && ids.has(callId))
-    .map((call) => ({ call, isStarted: entry.starts.has(call.callId) }));
+    .map((call) => ({ call, mayHaveRun: entry.starts.has(call.callId) || !entry.durable.has(call.callId) }));
 }
 
 /** Stores the result of a call, unless it has one. It takes the place of the note that the call was interrupted.
@@ -65,8 +76,8 @@ export function storeResult(chat, callId, { result, isError = false }) {
 
 /** Notes that a call gets no result: its process ended. In a format of a provider, in which the note is told from a
  *  result of the tool. @param {import('./stored-chat.js').StoredChat} chat */
-export function storeLost(chat, { call: { callId }, isStarted }) {
-  const note = { role: 'tool', tool_call_id: callId, content: isStarted ? INTERRUPTED : NOT_RUN };
+export function storeLost(chat, { call: { callId }, mayHaveRun }) {
+  const note = { role: 'tool', tool_call_id: callId, content: mayHaveRun ? INTERRUPTED : NOT_RUN };
   return chat.change((entries) => {
     if (findCall(entries, callId)?.call.result !== null) return {};
     return { write: (session, options) => session.append({ messages: [note] }, 'openai-chat', options) };

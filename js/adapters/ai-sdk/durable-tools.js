@@ -144,6 +144,13 @@ function checkedOptions(tools, options) {
 /** Durable tools that may run again. @type {WeakSet<object>} */
 const mayRerun = new WeakSet();
 
+/** The `providerOptions` of durable tools: of a tool, a model's request has this object itself. @type {WeakSet<object>} */
+const optionsOfDurable = new WeakSet();
+
+/** The names of the durable ones among the tools of a model's request. @returns {Set<string>} */
+export const durableNames = (tools) =>
+  new Set((tools ?? []).filter((tool) => optionsOfDurable.has(tool.providerOptions)).map(({ name }) => name));
+
 /** @param {any} session */
 export function checkSession(session, what) {
   if (typeof session?.append === 'function') return;
@@ -160,7 +167,9 @@ export function durableTools(tools, session, options = {}) {
       const isRepeatable = onInterrupted[name] === 'rerun';
       const execute = (input, details) =>
         new DurableCall(session, input, details).run(() => tool.execute(input, details), isRepeatable);
-      const durable = Object.assign(Object.create(Object.getPrototypeOf(tool)), tool, { execute });
+      const providerOptions = { ...tool.providerOptions };
+      optionsOfDurable.add(providerOptions);
+      const durable = Object.assign(Object.create(Object.getPrototypeOf(tool)), tool, { execute, providerOptions });
       if (isRepeatable) mayRerun.add(durable);
       return [name, durable];
     }),
@@ -176,9 +185,9 @@ const untilAborted = (signal) =>
 
 /** Answers a call that has no result because its process ended. A tool that may run again does. */
 async function settleCall(session, lost, { tool, signal }) {
-  const { call, isStarted } = lost;
+  const { call, mayHaveRun } = lost;
   const other = ToolRun.under(...keyOf(session, call));
-  if (!other && !(isStarted && mayRerun.has(tool))) return storeLost(storedChat(session), lost);
+  if (!other && !(mayHaveRun && mayRerun.has(tool))) return storeLost(storedChat(session), lost);
   // Its failure is its result, and stored.
   const output =
     other?.outcome ?? Promise.resolve(tool.execute(call.arguments, { toolCallId: call.callId, messages: [] }));
@@ -195,9 +204,7 @@ export async function settleCalls(session, tools, signal) {
     if (signal?.aborted) return;
     // One without `execute` is the application's to answer.
     if (tool && typeof tool.execute !== 'function') continue;
-    // Of a tool that is not durable nobody knows whether it was started.
-    const isStarted = lost.isStarted || (tools !== undefined && !tool);
-    await settleCall(session, { ...lost, isStarted }, { tool, signal });
+    await settleCall(session, lost, { tool, signal });
   }
 }
 

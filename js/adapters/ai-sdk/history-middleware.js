@@ -3,7 +3,7 @@
 
 import { RethreadError } from '../../error.js';
 import { findCall, resultItems, storeResult } from './calls.js';
-import { checkSession } from './durable-tools.js';
+import { checkSession, durableNames } from './durable-tools.js';
 import { newAnswer, newId } from './ids.js';
 import { ModelAnswer } from './model-answer.js';
 import { isSame, plain } from '../plain.js';
@@ -77,6 +77,17 @@ function newItems(chat, entries, prompt) {
   return [...results, ...questions.flatMap((message) => chat.written(message))];
 }
 
+/** The warning of a request that has no answer of the stored ones: nothing says that this is what the caller means. */
+function warningsOf(session, entries, prompt) {
+  const isAnswer = ({ role }) => role === 'assistant';
+  if (prompt.some(isAnswer) || !entries.some(isAnswer)) return [];
+  const sent = 'messages: [...(await convertToModelMessages(await resumeUIMessages(session))), question]';
+  const message = `the session ${JSON.stringify(session.id)} has ${entries.length} earlier messages, and this request has none of its answers; send them before the question: ${sent}`;
+  return [{ type: 'other', message }];
+}
+
+const withWarnings = (result, more) => ({ ...result, warnings: [...(result.warnings ?? []), ...more] });
+
 const noFailure = () => undefined;
 const asFailure = (error) => ({ error });
 
@@ -89,13 +100,17 @@ class ModelJournal {
     this.#chat = storedChat(session);
   }
 
-  /** Stores what is new in a prompt. Rejects if that fails: nothing is sent then. */
+  /** Stores what is new in a prompt, and returns the warnings of the request. If that fails, nothing is sent. */
   async storePrompt(prompt) {
     for (const [callId, result] of this.#chat.unstored) {
       await storeResult(this.#chat, callId, result);
       this.#chat.unstored.delete(callId);
     }
-    await this.#chat.change((entries) => ({ items: newItems(this.#chat, entries, prompt) }));
+    const { warnings } = await this.#chat.change((entries) => ({
+      warnings: warningsOf(this.#session, entries, prompt),
+      items: newItems(this.#chat, entries, prompt),
+    }));
+    return warnings;
   }
 
   /** An answer that follows what is stored. */
@@ -104,10 +119,10 @@ class ModelJournal {
     return new ModelAnswer(last?.role === 'assistant' ? messageOf(last) : newAnswer(newId()));
   }
 
-  /** Stores an answer. @param {ModelAnswer} answer @param {string} [status] */
-  async store(answer, status = answer.status) {
+  /** Stores an answer. @param {ModelAnswer} answer @param {{ durable: Set<string>, status?: string }} options */
+  async store(answer, { durable, status = answer.status }) {
     const { message } = answer;
-    if (message) await this.#chat.storeAnswer(message, { status, isEnd: true });
+    if (message) await this.#chat.storeAnswer(message, { status, isEnd: true, durable });
   }
 
   /** The transport stores what its pages are sent. */
@@ -115,26 +130,29 @@ class ModelJournal {
     return liveAnswerOf(this.#session) !== undefined;
   }
 
-  async generated(doGenerate) {
+  async generated(doGenerate, { tools, warnings }) {
     const end = beginAnswer(this.#session);
     try {
       const answer = await this.newAnswer();
       const result = await doGenerate();
       answer.addAll(result.content);
       answer.end(result);
-      await this.store(answer);
-      return result;
+      await this.store(answer, { durable: durableNames(tools) });
+      return warnings.length ? withWarnings(result, warnings) : result;
     } finally {
       end();
     }
   }
 
-  async streamed(doStream, signal) {
+  async streamed(doStream, { tools, warnings, abortSignal: signal }) {
     const end = beginAnswer(this.#session);
     try {
       const answer = await this.newAnswer();
       const result = await doStream();
-      return { ...result, stream: this.#journaled(result.stream, { answer, end, signal }) };
+      return {
+        ...result,
+        stream: this.#journaled(result.stream, { answer, end, signal, warnings, durable: durableNames(tools) }),
+      };
     } catch (error) {
       end();
       throw error;
@@ -142,14 +160,14 @@ class ModelJournal {
   }
 
   /** A stream of the same parts. The answer is stored before its end is passed on, at which its tools begin. */
-  #journaled(stream, { answer, end, signal }) {
+  #journaled(stream, { answer, end, signal, warnings, durable }) {
     const reader = stream.getReader();
     let isStored = false;
     const store = async (status) => {
       if (isStored) return;
       isStored = true;
       try {
-        await this.store(answer, status);
+        await this.store(answer, { durable, status });
       } finally {
         end();
       }
@@ -170,6 +188,8 @@ class ModelJournal {
         if (failure) fail(controller, failure.error);
         else if ('error' in next) controller.error(next.error);
         else if (next.done) controller.close();
+        else if (warnings.length && next.value.type === 'stream-start')
+          controller.enqueue(withWarnings(next.value, warnings));
         else controller.enqueue(next.value);
       },
       async cancel(reason) {
@@ -184,14 +204,19 @@ export function historyMiddleware(session, ...more) {
   checkSession(session, 'historyMiddleware');
   if (more.length) throw new RethreadError('config_invalid', '`historyMiddleware` takes a session alone');
   const journal = new ModelJournal(session);
+  /** By the parameters of a request. @type {WeakMap<object, any[]>} */
+  const warnings = new WeakMap();
+  const withOwn = (params) => ({ ...params, warnings: warnings.get(params) ?? [] });
   return {
     specificationVersion: 'v3',
     async transformParams({ params }) {
-      if (!journal.isServed) await journal.storePrompt(params.prompt);
-      return { ...params, prompt: repairedPrompt(params.prompt) };
+      const own = journal.isServed ? [] : await journal.storePrompt(params.prompt);
+      const sent = { ...params, prompt: repairedPrompt(params.prompt) };
+      warnings.set(sent, own);
+      return sent;
     },
-    wrapGenerate: ({ doGenerate }) => (journal.isServed ? doGenerate() : journal.generated(doGenerate)),
-    wrapStream: ({ doStream, params }) =>
-      journal.isServed ? doStream() : journal.streamed(doStream, params.abortSignal),
+    wrapGenerate: ({ doGenerate, params }) =>
+      journal.isServed ? doGenerate() : journal.generated(doGenerate, withOwn(params)),
+    wrapStream: ({ doStream, params }) => (journal.isServed ? doStream() : journal.streamed(doStream, withOwn(params))),
   };
 }

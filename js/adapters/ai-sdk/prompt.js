@@ -113,7 +113,8 @@ export function resultOf({ output }) {
   return { result: plain(value) ?? null, ...(isError ? { isError } : {}) };
 }
 
-function outcomeOf(part) {
+/** The state of a call with a result. */
+export function outcomeOf(part) {
   const { result, isError } = resultOf(part);
   if (!isError) return { state: 'output-available', output: result };
   return { state: 'output-error', errorText: typeof result === 'string' ? result : JSON.stringify(result) };

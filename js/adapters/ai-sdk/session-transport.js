@@ -130,7 +130,8 @@ async function beginHeld(hold, session, options, { page, base, id, signal, ...re
   const tools = durableTools(options.tools ?? {}, session, options.durable);
   const { messages, continued } = await storedPage(session, tools, { page, base, hold, signal });
   hold.update(id);
-  const owner = { chat: storedChat(session), unstored: answersOf(session) };
+  const durable = new Set(Object.keys(tools).filter((name) => typeof tools[name]?.execute === 'function'));
+  const owner = { chat: storedChat(session), unstored: answersOf(session), durable };
   const passing = new PassingAnswer(owner, continued ?? newAnswer(id), { isReplay: false });
   const live = new LiveAnswer(passing, continued, hold);
   liveAnswers.set(session, '', live);

@@ -2,6 +2,7 @@
 
 import { additions, isChanged, withStatus } from '../message-difference.js';
 import { StoredEntries } from '../stored-entries.js';
+import { withDurableCalls } from './calls.js';
 import { difference } from './changes.js';
 import { FORMAT } from './format.js';
 import { arriving } from './marks.js';
@@ -129,12 +130,14 @@ export class StoredChat {
   /** Stores an answer that the end of its page cut off. */
   async #storeArriving() {
     if (!arriving.shown(this.#session).length) return;
-    const answer = arriving.message(this.#session, await this.#entries.read(), this.#entries.stored);
-    if (answer) await this.#storeAnswer(answer, { status: 'stopped', isEnd: true });
+    const answer = arriving.cut(this.#session, await this.#entries.read(), this.#entries.stored);
+    if (!answer) return;
+    await this.#storeAnswer(answer.message, { status: 'stopped', isEnd: true, durable: new Set(answer.durable) });
   }
 
-  /** Keeps an answer while it arrives: for a page that is loaded after this one has ended. */
-  keepArriving(message) {
+  /** Keeps an answer while it arrives: for a page that is loaded after this one has ended.
+   *  @param {any} message @param {Set<string>} durable The names of its durable tools. */
+  keepArriving(message, durable) {
     return this.#entries.queued(async () => {
       // A page that is loaded from now on shows the branch.
       if (this.#forkAfter !== undefined && hasContent(message)) await this.#fork(this.#forkAfter);
@@ -144,29 +147,31 @@ export class StoredChat {
       if (found && !isChanged(found)) return;
       const { branch } = this.#session;
       const after = this.#entries.stored.at(-1)?.id ?? null;
-      arriving.keep(this.#session, message.id, { id: message.id, branch, message, after });
+      const names = durable.size ? { durable: [...durable] } : {};
+      arriving.keep(this.#session, message.id, { id: message.id, branch, message, after, ...names });
       await this.#session.save();
     });
   }
 
   /**
    * Stores what an answer has and its stored form has not. `status`: it was cut off. `isEnd`: no more of it arrives;
-   * until then its id is kept, under which it is continued after a reload.
+   * until then its id is kept, under which it is continued after a reload. `durable`: the names of the tools that
+   * store that they start before they do.
    *
    * @param {any} message
-   * @param {{ status?: string, isEnd: boolean }} options
+   * @param {{ status?: string, isEnd: boolean, durable?: Set<string> }} options
    */
   storeAnswer(message, options) {
     return this.#entries.queued(() => this.#entries.repeated(() => this.#storeAnswer(message, options)));
   }
 
-  /** @param {any} message @param {{ status?: string, isEnd: boolean }} options */
-  async #storeAnswer(message, { status, isEnd }) {
+  /** @param {any} message @param {{ status?: string, isEnd: boolean, durable?: Set<string> }} options */
+  async #storeAnswer(message, { status, isEnd, durable = new Set() }) {
     if (this.#forkAfter !== undefined && hasContent(message)) await this.#fork(this.#forkAfter);
     const entries = await this.#entries.read();
     const { id } = message;
     const at = entries.findLastIndex((entry) => entry.id === id);
-    const items = await this.#itemsOf(message, entries, at, status);
+    const items = withDurableCalls(await this.#itemsOf(message, entries, at, status), durable);
     if (!items.length && !(isEnd && arriving.isKept(this.#session, id))) return;
     const undo = arriving.keep(this.#session, id, isEnd ? null : { id, branch: this.#session.branch });
     try {

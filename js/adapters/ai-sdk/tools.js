@@ -13,7 +13,7 @@ export const isToolPart = ({ type }) =>
 /** True if the call waits for its result. A preliminary output is none. */
 export const isOpen = (part) => !CLOSED.includes(part.state) || part.preliminary === true;
 
-const nameOf = (part) => (part.type === 'dynamic-tool' ? part.toolName : part.type.slice('tool-'.length));
+export const nameOf = (part) => (part.type === 'dynamic-tool' ? part.toolName : part.type.slice('tool-'.length));
 
 /** What the model is told of a closed call. */
 function resultOf(part) {

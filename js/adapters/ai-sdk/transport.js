@@ -35,6 +35,7 @@ const ENDS_STEP = ['finish-step', 'finish', 'error', 'abort'];
 export class PassingAnswer {
   #chat;
   #unstored;
+  #durable;
   #assembler;
   #isReplay;
   /** The stored answer that the stream may repeat, until that is known. */
@@ -54,15 +55,16 @@ export class PassingAnswer {
   #failure;
 
   /**
-   * @param {{ chat: StoredChat, unstored: Map<PassingAnswer, any> }} owner `unstored`: answers that have ended, and are
-   *   not stored yet.
+   * @param {{ chat: StoredChat, unstored: Map<PassingAnswer, any>, durable?: Set<string> }} owner `unstored`: answers
+   *   that have ended, and are not stored yet. `durable`: the names of the tools that store that they start.
    * @param {any} message The beginning of the message.
    * @param {{ isReplay: boolean, repeats?: any }} options `isReplay`: the stream may begin with what is stored.
    *   `repeats`: a complete answer that it may be; if the server gives no id, that is found by what the stream has.
    */
-  constructor({ chat, unstored }, message, { isReplay, repeats }) {
+  constructor({ chat, unstored, durable = new Set() }, message, { isReplay, repeats }) {
     this.#chat = chat;
     this.#unstored = unstored;
+    this.#durable = durable;
     this.#assembler = new MessageAssembler(message);
     this.#isReplay = isReplay;
     this.#repeats = repeats;
@@ -142,7 +144,7 @@ export class PassingAnswer {
   async #store(options) {
     this.#isKept();
     try {
-      await this.#chat.storeAnswer(await this.#message(), options);
+      await this.#chat.storeAnswer(await this.#message(), { ...options, durable: this.#durable });
       this.#failure = undefined;
     } catch (error) {
       // The answer goes on; the end of the stream reports it, unless a later write has stored all.
@@ -154,7 +156,7 @@ export class PassingAnswer {
   async #keep() {
     this.#isKept();
     try {
-      await this.#chat.keepArriving(await this.#message());
+      await this.#chat.keepArriving(await this.#message(), this.#durable);
     } catch (error) {
       this.#failure = { error };
     }

@@ -12,14 +12,21 @@ function invalid(at, what) {
   return new RethreadError('invalid_input', `message ${at} is no UI message: ${what}`);
 }
 
+/** What a message without `parts` is, as far as it is known. */
+function adviceFor({ id, role, content }) {
+  const isModelMessage = Array.isArray(content) || (typeof content === 'string' && id === undefined);
+  if (role === 'tool' || isModelMessage) return 'convert model messages with `fromModelMessages` of "rethread/ai-sdk"';
+  return '`parts` is a list of objects with a `type`; convert messages of `ai` 4 first';
+}
+
 /** A plain copy of a UI message, with the parts that other parts carry. */
 function checked(message, at) {
   if (!isObject(message)) throw invalid(at, 'it is no object');
   const { role, parts } = message;
+  if (parts === undefined && role === 'tool') throw invalid(at, adviceFor(message));
   if (!ROLES.includes(role)) throw invalid(at, 'its `role` is "system", "user" or "assistant"');
   const isPart = (part) => isObject(part) && typeof part.type === 'string';
-  if (!Array.isArray(parts) || !parts.every(isPart))
-    throw invalid(at, '`parts` is a list of objects with a `type`; convert messages of `ai` 4 first');
+  if (!Array.isArray(parts) || !parts.every(isPart)) throw invalid(at, adviceFor(message));
   return { ...message, parts: parts.map(carriedPart) };
 }
 

@@ -57,6 +57,20 @@ export function scoped({ source, line }) {
   return { source, imports };
 }
 
+const NAMED = /^import \{ ([\w, ]+) \} from ("[^"]+");$/;
+/** Files of the reader, which are one module here. */
+const placeOf = (from) => from.replace(/^"(\.|@)\/.*/, 'own');
+
+/** An import without the names that the page imports before from the same place; null if it has no others. */
+function withoutKnown(found, imports) {
+  const [, specifiers, from] = NAMED.exec(found.text) ?? [];
+  if (specifiers !== found.names.join(', ')) return imports.some(({ text }) => text === found.text) ? null : found;
+  const before = imports.filter(({ text }) => placeOf(NAMED.exec(text)?.[2] ?? '') === placeOf(from));
+  const known = new Set(before.flatMap((one) => one.names));
+  const names = found.names.filter((name) => !known.has(name));
+  return names.length ? { ...found, names, text: `import { ${names.join(', ')} } from ${from};` } : null;
+}
+
 /**
  * The blocks as one module: each is a scope within the one before, so it sees the names of all blocks before it and may
  * declare them again. Every line of a block keeps its number; all imports stand in line 1, those of `prelude` (a list
@@ -67,7 +81,7 @@ export function moduleOf(blocks, prelude) {
   const imports = [];
   for (const block of blocks) {
     const scope = scoped(block);
-    for (const found of scope.imports) if (!imports.some(({ text }) => text === found.text)) imports.push(found);
+    imports.push(...scope.imports.flatMap((found) => withoutKnown(found, imports) ?? []));
     while (lines.length < block.line - 2) lines.push('');
     lines.push('{', ...scope.source.split('\n').slice(0, -1));
   }

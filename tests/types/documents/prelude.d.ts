@@ -2,7 +2,7 @@
 // these, too.
 
 import type { ChatModelAdapter } from "@assistant-ui/core";
-import type { Tool as AiTool, UIMessage, wrapLanguageModel } from "ai";
+import type { ModelMessage, Tool as AiTool, UIMessage, wrapLanguageModel } from "ai";
 import type OpenAI from "openai";
 import type { Driver } from "unstorage";
 import type {
@@ -25,6 +25,7 @@ export { open } from "rethread";
 export { drive, isDriven } from "rethread/host";
 
 export const rethread: Rethread;
+export const store: Rethread;
 export const otherStore: Rethread;
 export const session: Session;
 export const run: Run;
@@ -42,6 +43,7 @@ export const imported: WireBody;
 
 // A page with the AI SDK.
 export const saved: UIMessage[];
+export const history: ModelMessage[];
 export const show: (messages: UIMessage[]) => void;
 // A server with it.
 export const model: Parameters<typeof wrapLanguageModel>[0]["model"];
