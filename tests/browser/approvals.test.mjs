@@ -56,7 +56,7 @@ async function openSession(page, name, url) {
         ];
       };
       globalThis.until = async (test) => {
-        for (const end = Date.now() + 10_000; Date.now() < end; ) {
+        for (const end = Date.now() + 60_000; Date.now() < end; ) {
           if (await test()) return true;
           await new Promise((resolve) => setTimeout(resolve, 10));
         }
@@ -76,7 +76,7 @@ const startAndWait = (page) =>
 const WAITING = ['waiting_approval', 'ok', 'pending waits', 'pending waits'];
 
 describe('approvals', () => {
-  test('r29 over a reload: the run still waits, and continues with what was decided', { timeout: 60_000 }, async () => {
+  test('r29 over a reload: the run still waits, and continues with what was decided', async () => {
     const lane = world.lane('approvals-reload');
     await lane.script(STEPS);
     const page = await world.page();
@@ -90,6 +90,8 @@ describe('approvals', () => {
     await openSession(page, 'approvals-reload', lane.chat);
     const seen = await page.evaluate(async () => {
       await until(() => session.view().getSnapshot().messages.length === 2);
+      // The platform may still hold the lock of the page before.
+      await until(async () => (await session.pendingRuns())[0].state !== 'live');
       const [{ state, openCalls }] = await session.pendingRuns();
       return { state, calls: openCalls.map(({ state }) => state) };
     });
@@ -119,9 +121,7 @@ describe('approvals', () => {
     assert.deepEqual(page.complaints, []);
   });
 
-  test('r29 in another tab, which shows the wait at once, resumes the run and decides; the first tab learns it', {
-    timeout: 60_000,
-  }, async () => {
+  test('r29 in another tab, which shows the wait at once, resumes the run and decides; the first tab learns it', async () => {
     const lane = world.lane('approvals-tabs');
     await lane.script(STEPS);
     const context = await world.context();

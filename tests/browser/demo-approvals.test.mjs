@@ -61,6 +61,7 @@ describe('r29 the demo asks before it sends money', { concurrency: 3 }, () => {
     await guest.card('send_money', 'ok').waitFor();
     assert.equal(await button(guest.page, 'Approve').isVisible(), false);
     assert.deepEqual(await guest.runs(), { send_money: 1 });
+    await guest.answered(other);
     assert.deepEqual(await guest.leave(), CLEAN);
   });
 

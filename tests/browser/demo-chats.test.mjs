@@ -67,8 +67,9 @@ describe('r52 the chats of the demo', { concurrency: 3 }, () => {
     const guest = await Guest.visit(demo, 'archive');
     const { page } = guest;
     await storeChats(guest, 45);
-    await until('the first 40 are listed', async () => (await titles(guest)).length === 40);
-    assert.deepEqual((await titles(guest)).slice(0, 2), ['Chat 44', 'Chat 43']);
+    const firstTitles = async () => (await titles(guest)).slice(0, 2).join();
+    await until('the newest are listed', async () => (await firstTitles()) === 'Chat 44,Chat 43');
+    assert.equal((await titles(guest)).length, 40);
     await button(guest, 'Show older chats').click();
     await until('all are listed', async () => (await titles(guest)).length === 45);
     assert.equal(await button(guest, 'Show older chats').isVisible(), false);
@@ -80,7 +81,8 @@ describe('r52 the chats of the demo', { concurrency: 3 }, () => {
       /^Chat 42/,
       'the next row has the focus',
     );
-    assert.equal(await page.locator('#announcer').innerText(), '"Chat 43" is in the archive.');
+    const announced = async () => (await page.locator('#announcer').innerText()) === '"Chat 43" is in the archive.';
+    await until('it is announced', announced);
     await guest.reload();
     await page.getByRole('radio', { name: 'Archive' }).check({ force: true });
     await until('the archive is listed', async () => (await titles(guest)).join() === 'Chat 43');
@@ -109,7 +111,7 @@ describe('r52 the chats of the demo', { concurrency: 3 }, () => {
     await guest.answered();
     assert.doesNotMatch(await guest.words(), /Oslo/);
     const versions = page.locator('.message.user .siblings');
-    assert.equal(await versions.innerText(), '2 / 2');
+    await versions.filter({ hasText: '2 / 2' }).waitFor();
 
     await button(guest, 'Ask for another answer').click();
     const ofAnswer = page.locator('.message.assistant .siblings:visible');
@@ -120,7 +122,7 @@ describe('r52 the chats of the demo', { concurrency: 3 }, () => {
     await ofAnswer.getByRole('button', { name: 'Show the version before' }).click();
     await ofAnswer.filter({ hasText: '1 / 2' }).waitFor();
     await versions.getByRole('button', { name: 'Show the version before' }).click();
-    await until('the first question is shown', async () => (await versions.innerText()) === '1 / 2');
+    await versions.filter({ hasText: '1 / 2' }).waitFor();
     await until('with its answer', async () =>
       (await guest.words()).replace('1 / 2', '').trim().endsWith(oslo.slice(-200).trim()),
     );
@@ -171,13 +173,13 @@ describe('r52 the chats of the demo', { concurrency: 3 }, () => {
     await failed.getByRole('button', { name: 'Retry' }).click();
     await versions.filter({ hasText: '2 / 2' }).waitFor();
     await guest.answered();
-    assert.equal(await page.locator('.notice').count(), 0);
+    await guest.noNotice();
 
     await guest.hold('get_time');
     await edit('Is it warm in Cairo?');
     await guest.card('get_weather', 'ok').waitFor();
     await until('get_time hangs', async () => (await guest.control('waiting')).some(({ name }) => name === 'get_time'));
-    await page.waitForTimeout(200);
+    await guest.resultIsStored('get_weather');
     await guest.reload();
     await guest.notice('Is it warm in Cairo? was interrupted').getByRole('button', { name: 'Discard' }).click();
     await page.locator('.notice').waitFor({ state: 'detached' });
@@ -186,6 +188,7 @@ describe('r52 the chats of the demo', { concurrency: 3 }, () => {
 
     await edit('Please send 20 euros to Ada.');
     await guest.card('send_money', 'asking').waitFor();
+    await guest.answered(); // what is shown is stored
     await guest.reload();
     await guest.notice('waits for your approval').getByRole('button', { name: 'Show it' }).click();
     await guest.card('send_money', 'asking').waitFor();
@@ -243,14 +246,21 @@ describe('r52 the chats of the demo', { concurrency: 3 }, () => {
       window.opened = [];
       Chat.open = async (db, id, ...others) => {
         window.opened.push(id);
-        if (id === 'chat-0') await new Promise((resolve) => setTimeout(resolve, 300));
-        return open.call(Chat, db, id, ...others);
+        if (id !== 'chat-0') return open.call(Chat, db, id, ...others);
+        while (!document.querySelector('#conversation').innerText.includes('Message 1'))
+          await new Promise((resolve) => setTimeout(resolve, 20));
+        const late = await open.call(Chat, db, id, ...others);
+        setTimeout(() => {
+          window.isLate = true;
+        });
+        return late;
       };
       for (const id of ['chat-0', 'chat-0', 'chat-1'])
         document.querySelector(`[data-session="${id}"] .session`).click();
     });
     await page.locator('.message', { hasText: 'Message 1' }).waitFor();
-    await page.waitForTimeout(600);
+    await until('the other one is open', () => page.evaluate(() => window.isLate));
+    await guest.painted();
     assert.match(await guest.words(), /Message 1/);
     assert.match(page.url(), /session=chat-1/);
     assert.deepEqual(await page.evaluate(() => window.opened), ['chat-0', 'chat-1']);
@@ -287,7 +297,8 @@ describe('r52 the chats of the demo', { concurrency: 3 }, () => {
     await edit.press('Enter');
     await page.locator('.message', { hasText: 'You asked: "Is it warm in Cairo?"' }).waitFor();
     await guest.answered();
-    assert.equal(await page.evaluate(() => document.activeElement.id), 'question');
+    const focus = () => page.evaluate(() => document.activeElement.id);
+    await until('the question has the focus', async () => (await focus()) === 'question');
     assert.deepEqual(await guest.leave({ complaints: /net::ERR|Failed to load resource/ }), CLEAN);
   });
 

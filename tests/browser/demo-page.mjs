@@ -31,7 +31,10 @@ export async function startDemo() {
   };
 }
 
-export const until = async (what, test, ms = 20_000) => {
+/** What a page may take, in milliseconds, on a machine with few and busy processors. */
+const PATIENCE_MS = 90_000;
+
+export const until = async (what, test, ms = PATIENCE_MS) => {
   const end = Date.now() + ms;
   let last;
   for (;;) {
@@ -40,6 +43,15 @@ export const until = async (what, test, ms = 20_000) => {
     if (Date.now() > end) throw new Error(`it did not come about in ${ms} ms: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 40));
   }
+};
+
+/** In each panel of the inspector, what is there when it is painted. */
+const PANELS = {
+  Timeline: '#panel-timeline > p.soft:text("the newest first")',
+  Requests: '#panel-requests tr[data-request="bedrock"]',
+  Journal: '#panel-journal :is(div > p.soft, .run)',
+  Sizes: '#panel-sizes div > p.soft',
+  Repair: '#panel-repair form',
 };
 
 /** A browser context of its own, a lane of its own, and what a user does in the page. */
@@ -51,6 +63,7 @@ export class Guest {
     guest.demo = demo;
     guest.lane = `${name}-${createHash('sha256').update(`${name}${Math.random()}`).digest('hex').slice(0, 8)}`;
     guest.context = await demo.browser.newContext({ viewport: { width: 1200, height: 800 }, ...options });
+    guest.context.setDefaultTimeout(PATIENCE_MS);
     await guest.control('options', { delayMs: 5 });
     guest.page = await guest.tab();
     return guest;
@@ -65,8 +78,8 @@ export class Guest {
     return page;
   }
 
-  ready(page = this.page) {
-    return page
+  async ready(page = this.page) {
+    await page
       .locator('body[data-ready]')
       .waitFor()
       .catch(async () => {
@@ -74,6 +87,18 @@ export class Guest {
           `the page did not start: ${await page.locator('#notices').innerText()} ${this.complaints.join('\n')}`,
         );
       });
+    await this.painted(page);
+  }
+
+  /** The page paints what has changed before its next frame; a hidden one has no frames. */
+  painted(page = this.page) {
+    return page.evaluate(
+      () =>
+        new Promise((resolve) => {
+          if (document.hidden) setTimeout(resolve, 200);
+          else requestAnimationFrame(() => setTimeout(resolve));
+        }),
+    );
   }
 
   async reload(page = this.page) {
@@ -101,14 +126,50 @@ export class Guest {
     return counts;
   }
 
+  /** Sends a question, as soon as the run before it is over: what a run has shown last precedes its end. */
   async write(question, page = this.page) {
     await page.locator('#question').fill(question);
+    await page.locator('#send:visible').waitFor();
     await page.locator('#question').press('Enter');
   }
 
-  /** The run that lives in this tab is over. */
-  answered(page = this.page) {
-    return page.locator('#send:visible').waitFor();
+  /** The run that lives in this tab is over, and what it left is painted. Notices of other runs may still change. */
+  async answered(page = this.page) {
+    await page.locator('#send:visible').waitFor();
+    await this.painted(page);
+  }
+
+  /** Waits until no notice is left. */
+  noNotice(page = this.page) {
+    return until('no notice', async () => (await page.locator('.notice').count()) === 0);
+  }
+
+  /** Waits until the list says this of its only unfinished chat. */
+  async hasBadge(text, row = this.page.locator('#sessions')) {
+    await until(
+      `the badge says ${text}`,
+      async () => (await row.locator('.badge:visible').allInnerTexts()).join() === text,
+    );
+  }
+
+  /** Waits until the result of a call is stored in the journal: it is shown a moment before. */
+  async resultIsStored(name, page = this.page) {
+    const session = new URL(page.url()).searchParams.get('session');
+    const isStored = ([session, name]) =>
+      import('rethread').then(async ({ open }) => {
+        const db = await open({ name: new URL(location.href).searchParams.get('db') });
+        const runs = await db.pendingRuns();
+        await db.close();
+        const calls = runs.filter((run) => run.session === session).flatMap(({ openCalls }) => openCalls);
+        return calls.some((call) => call.name === name && call.state === 'answered');
+      });
+    await until(`the result of ${name} is stored`, () => page.evaluate(isStored, [session, name]));
+  }
+
+  /** Opens a tab of the inspector, and waits until it is painted. */
+  async inspect(name, page = this.page) {
+    await page.getByRole('tab', { name }).click();
+    await page.locator(PANELS[name]).first().waitFor();
   }
 
   async ask(question, page = this.page) {
@@ -138,6 +199,9 @@ export class Guest {
       if (name in change) await form.locator(`[name=${name}]`).setChecked(change[name]);
     await form.getByRole('button', { name: 'Apply' }).click();
     await page.locator('#settings').waitFor({ state: 'hidden' });
+    // The dialog is hidden a moment before its `close` event, which applies them.
+    const isApplied = () => page.evaluate(() => document.querySelector('#settings').returnValue === '');
+    await until('the settings are applied', isApplied);
   }
 
   /** Everything that the origin keeps, as one text. */

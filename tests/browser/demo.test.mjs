@@ -166,7 +166,7 @@ describe('r52 the demo', { concurrency: 4 }, () => {
       await until('get_time hangs', async () =>
         (await guest.control('waiting')).some(({ name }) => name === 'get_time'),
       );
-      await page.waitForTimeout(200);
+      await guest.resultIsStored('get_weather');
       await guest.reload();
 
       const bar = guest.notice('This run was interrupted');
@@ -175,7 +175,7 @@ describe('r52 the demo', { concurrency: 4 }, () => {
       assert.match(await guest.words(), /How is the weather in Oslo/, 'the question is shown');
       assert.equal(await guest.card('get_weather', 'ok').count(), 1, 'and what its tools found');
       assert.equal(await guest.card('get_time', 'interrupted').count(), 1);
-      assert.equal(await page.locator('#sessions .badge').innerText(), 'interrupted');
+      await guest.hasBadge('interrupted');
       assert.equal(await page.locator('.message[data-saved=true]').count(), 0, 'the history was not touched');
 
       await guest.control('release', {});
@@ -185,7 +185,7 @@ describe('r52 the demo', { concurrency: 4 }, () => {
       assert.equal(await guest.card('get_time', 'interrupted').count(), 1);
       assert.equal(await guest.card('get_weather', 'ok').count(), 1);
       assert.deepEqual(await guest.runs(), ONCE);
-      assert.equal(await page.locator('.notice').count(), 0);
+      await guest.noNotice();
       await until('no badge', async () => (await page.locator('#sessions .badge:visible').count()) === 0);
       assert.deepEqual(await guest.leave({ complaints: reloading }), CLEAN);
     });
@@ -204,7 +204,9 @@ describe('r52 the demo', { concurrency: 4 }, () => {
       await guest.control('script', { steps: [{ text: 'never whole', gate: 'shut', atPiece: 1 }] });
       await guest.write('Again.');
       await page.locator('.message', { hasText: 'Again.' }).waitFor();
-      await until('the request is out', async () => (await guest.control('waiting')).length > 0);
+      await until('the request is out', async () =>
+        (await guest.control('waiting')).some(({ name }) => name === 'shut'),
+      );
       await guest.reload();
       await guest.notice('This run was interrupted').getByRole('button', { name: 'Discard' }).click();
       await guest.notice('was interrupted').waitFor({ state: 'detached' });
@@ -220,6 +222,7 @@ describe('r52 the demo', { concurrency: 4 }, () => {
       await guest.card('get_weather', 'running').waitFor();
       await page.locator('#stop').click();
       await guest.notice('Stopped.').waitFor();
+      await guest.answered(); // what is shown is stored
       assert.equal(await page.locator('.message[data-saved=true]').count(), 0);
       for (const reloaded of [false, true]) {
         if (reloaded) await guest.reload();
@@ -250,18 +253,28 @@ describe('r52 the demo', { concurrency: 4 }, () => {
       await guest.control('script', {
         steps: [{ brain: true }, ...Array(3).fill({ status: 500, message: 'the model has a cold' })],
       });
+      // It is there for a moment only.
+      await page.evaluate(() => {
+        const notices = document.querySelector('#notices');
+        window.said = '';
+        const note = () => {
+          window.said += notices.innerText;
+        };
+        new MutationObserver(note).observe(notices, { childList: true });
+      });
       await guest.write(QUESTION);
-      await guest.notice('Trying again').waitFor();
       const bar = guest.notice('This run failed');
       await bar.waitFor();
+      assert.match(await page.evaluate(() => window.said), /Trying again/);
       assert.match(await bar.innerText(), /500.*the model has a cold/);
+      await guest.answered(); // what is shown is stored
       await guest.reload();
       assert.match(await bar.innerText(), /the model has a cold/);
-      assert.equal(await page.locator('#sessions .badge').innerText(), 'failed');
+      await guest.hasBadge('failed');
       await bar.getByRole('button', { name: 'Retry' }).click();
       await guest.answered();
       assert.match(await guest.words(), /I called 3 tools in 2 rounds/);
-      assert.equal(await page.locator('.notice').count(), 0);
+      await guest.noNotice();
       assert.deepEqual(await guest.runs(), ONCE, 'what the first round found was kept');
       assert.deepEqual(await guest.leave({ refusals: [500], complaints: /500/ }), CLEAN);
     });
@@ -327,7 +340,7 @@ describe('r52 the demo', { concurrency: 4 }, () => {
       await page.locator('#sessions .session', { hasText: 'Rome' }).click();
       await page.locator('.message', { hasText: 'You asked: "Is it warm in Rome?"' }).waitFor();
       assert.equal(await page.locator('#send').isVisible(), true, 'this one is free');
-      assert.equal(await page.locator('#sessions li', { hasText: 'Oslo' }).locator('.badge').innerText(), 'running');
+      await guest.hasBadge('running', page.locator('#sessions li', { hasText: 'Oslo' }));
       await guest.control('release', {});
       await page.locator('#sessions .session', { hasText: 'Oslo' }).click();
       await page.locator('.message', { hasText: 'You asked: "Is it warm in Oslo?"' }).waitFor();
@@ -424,7 +437,8 @@ describe('r52 the demo', { concurrency: 4 }, () => {
       await guest.settings({ endpoint: `http://host.example/v1?api_key=${KEY}` });
       await guest.write('And in Rome?');
       await guest.notice('Dismiss').waitFor();
-      assert.equal(await page.locator('#question').inputValue(), 'And in Rome?');
+      const field = page.locator('#question');
+      await until('the question is in its field', async () => (await field.inputValue()) === 'And in Rome?');
       assert.doesNotMatch(await guest.notice('Dismiss').innerText(), new RegExp(KEY));
       assert.ok(!(await guest.stored()).text.includes(KEY), 'a key in the address is not kept either');
       assert.deepEqual(await guest.leave({ complaints: /ERR_|Failed to load/ }), CLEAN);

@@ -16,7 +16,7 @@ after(() => world?.close());
 
 const envOf = (name) => ({ store: 'indexeddb', name, base: world.lane(name).base });
 
-test('r16 r20 two turns over each dialect, streamed and whole', { timeout: 90_000 }, async () => {
+test('r16 r20 two turns over each dialect, streamed and whole', async () => {
   for (const [at, dialect] of ALL_DIALECTS.entries()) {
     const persistence = ['run', 'call', 'result'][at % 3];
     const outcomes = [];
@@ -35,7 +35,7 @@ test('r16 r20 two turns over each dialect, streamed and whole', { timeout: 90_00
   assert.deepEqual(page.complaints, []);
 });
 
-test('r42 the dialect changes in mid-session', { timeout: 60_000 }, async () => {
+test('r42 the dialect changes in mid-session', async () => {
   const env = envOf('switch');
   await world.lane('switch').script([], { then: 'brain' });
   const facts = await page.evaluate(

@@ -44,11 +44,13 @@ describe('without Web Locks', () => {
       globalThis.driven = drive(run);
       return run.id;
     }, lane.chat);
+    while (!(await lane.waiting()).length) await new Promise((resolve) => setTimeout(resolve, 10));
     const second = await tab(context);
     const busy = await second.evaluate(
       async ([id, url]) => {
-        const now = Date.now();
         const { code, details } = await resumed(id, url);
+        // The owner may have renewed its lease meanwhile.
+        const now = Date.now();
         const [pending] = await session.pendingRuns();
         return { code, left: details.leaseUntil - now, state: pending.state };
       },

@@ -48,6 +48,7 @@ export async function openWorld({ laterDist } = {}) {
   /** A page in `context`, or in one of its own: two pages of one context are two tabs. */
   async function page(context, path = '/') {
     const own = context ?? (await browser.newContext());
+    own.setDefaultTimeout(90_000); // for a machine with few and busy processors
     const opened = await own.newPage();
     opened.complaints = [];
     opened.on('pageerror', (error) => opened.complaints.push(String(error?.stack ?? error)));

@@ -47,6 +47,7 @@ const openGate = (name) => control(`gate/${name}/open`);
 /** A person with a profile of their own. */
 async function visit() {
   const context = await browser.newContext();
+  context.setDefaultTimeout(90_000); // for a machine with few and busy processors
   const complaints = [];
   /** Another tab; it shows the chat with this id, or a new one. */
   const tab = async (chat = '') => {
@@ -90,6 +91,26 @@ async function shows(page, ...wanted) {
     throw new Error(`${error.message}; it shows ${JSON.stringify(shown)}`);
   });
 }
+
+/** Waits until a journal has a call of `post_note`, which is shown a moment before it is stored. */
+const isStored = (page, note) =>
+  until(`the call with "${note}" is stored`, () =>
+    page.evaluate(async (wanted) => {
+      const settled = (request) =>
+        new Promise((resolve, reject) =>
+          Object.assign(request, { onsuccess: () => resolve(request.result), onerror: () => reject(request.error) }),
+        );
+      const database = await settled(indexedDB.open('react-chat'));
+      const rows = await settled(database.transaction('runs').objectStore('runs').getAll());
+      database.close();
+      const arrays = rows.flatMap((row) => (row instanceof Uint8Array ? [row] : Object.values(row)));
+      const texts = arrays.filter((one) => one instanceof Uint8Array).map((bytes) => new TextDecoder().decode(bytes));
+      return texts.some((text) => new RegExp(`note\\W+${wanted}\\W`).test(text));
+    }, note),
+  );
+
+/** Waits until no run is under way. */
+const isIdle = (page) => until('no run', async () => !(await page.getByRole('status').innerText()));
 
 const article = (page, at) => page.locator('article').nth(at);
 const button = (place, name) => place.getByRole('button', { name, exact: true });
@@ -143,6 +164,8 @@ test('r60 a React page that is killed continues its run once under StrictMode, a
 
   const again = await tab(chat);
   await shows(again, 'How is Oslo?', 'It is…');
+  // What the journal has of the answer is shown before the run goes on.
+  await until('the answer is asked for', async () => (await services.requests()).length >= 3);
   assert.equal((await services.requests()).length, 3, 'the answer that was cut is asked for once more, not twice');
   await ask(again, 'And Rome?');
   await again.getByText('And Rome? (waits)').waitFor();
@@ -172,6 +195,7 @@ test('r29 a React page approves and rejects calls, after a reload too, and each 
   await ask(page, 'Post one.');
   await button(page, 'Approve').waitFor();
   assert.equal(services.calls.note, 0);
+  await isStored(page, 'one');
   await page.reload();
   await button(page, 'Approve').click();
   await shows(page, 'Post one.', 'Posted.');
@@ -262,6 +286,7 @@ test('r57 a React page lists chats by recency, archives and deletes them, and de
   await shows(page, 'First chat', 'One.', 'Again?', 'Three.');
   await until('the first chat at the front', async () => (await titles(page)).join() === 'First chat,Second chat');
 
+  await isIdle(page);
   await button(article(page, 1), 'Delete').click();
   await shows(page, 'First chat', 'Again?', 'Three.');
   await button(listed(page, 'Second chat'), 'Archive').click();
@@ -363,7 +388,9 @@ test('r57 a React page gives a question back that could not be asked', async () 
   const field = page.getByLabel('Question', { exact: true });
   await ask(page, 'Is there room?');
   await until('the question is in its field', async () => (await field.inputValue()) === 'Is there room?');
-  await page.getByRole('alert').getByText('The disk is full.').first().waitFor();
+  // Of the run, and of the title.
+  const alerts = page.getByRole('alert').getByText('The disk is full.');
+  await until('both are reported', async () => (await alerts.count()) === 2);
   await page.evaluate(() => window.mend());
   while (await button(page, 'Dismiss').count()) await button(page, 'Dismiss').first().click();
   await button(page, 'Send').click();

@@ -38,7 +38,7 @@ async function opened(context) {
         };
       });
     globalThis.until = async (test) => {
-      for (const end = Date.now() + 20_000; Date.now() < end; ) {
+      for (const end = Date.now() + 60_000; Date.now() < end; ) {
         if (await test()) return true;
         await new Promise((resolve) => setTimeout(resolve, 20));
       }
@@ -49,7 +49,7 @@ async function opened(context) {
   return page;
 }
 
-test('r46 old records are merged while the session is idle and open in another tab', { timeout: 120_000 }, async () => {
+test('r46 old records are merged while the session is idle and open in another tab', async () => {
   const context = await world.context();
   const page = await opened(context);
   const facts = await page.evaluate(async () => {
@@ -83,7 +83,7 @@ test('r46 old records are merged while the session is idle and open in another t
   assert.deepEqual([facts.state, facts.findings, facts.revision], ['ready', [], 302]);
 });
 
-test('r56 a large session shows its newest messages first, then all of them', { timeout: 120_000 }, async () => {
+test('r56 a large session shows its newest messages first, then all of them', async () => {
   const page = await opened();
   const facts = await page.evaluate(async () => {
     const client = await rethread.open({ name: 'newest' });

@@ -12,7 +12,7 @@ before(async () => {
 });
 after(() => world?.close());
 
-test('r28 from Node to a page: no model call and no tool is repeated', { timeout: 60_000 }, async () => {
+test('r28 from Node to a page: no model call and no tool is repeated', async () => {
   const lane = world.lane('from-node');
   const round = { calls: [{ name: 'f', arguments: {} }] };
   await lane.script([{ text: 'Hi.' }, round, { text: 'Not read.', gate: 'go', atPiece: 1 }]);

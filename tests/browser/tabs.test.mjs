@@ -26,7 +26,7 @@ async function tabs(name) {
           return items.map(({ role, parts }) => `${role}: ${parts.map(({ type, text }) => text ?? type).join(' ')}`);
         };
         globalThis.until = async (test) => {
-          for (const end = Date.now() + 5000; Date.now() < end; ) {
+          for (const end = Date.now() + 60_000; Date.now() < end; ) {
             if (await test()) return true;
             await new Promise((resolve) => setTimeout(resolve, 5));
           }

@@ -55,7 +55,7 @@ test('r62 after memory ran out in a run, the page opens its store again and resu
     const reopened = await again.session('s');
     facts.messages = (await reopened.messages()).items.length;
     // The lock that the stopped instance held is released, so the run is nobody's.
-    for (let tries = 0; tries < 100 && facts.state !== 'interrupted'; tries += 1) {
+    for (let tries = 0; tries < 1000 && facts.state !== 'interrupted'; tries += 1) {
       facts.state = (await reopened.pendingRuns())[0]?.state;
       await new Promise((resolve) => setTimeout(resolve, 20));
     }

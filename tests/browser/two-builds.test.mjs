@@ -187,7 +187,13 @@ describe('r67 two builds in one browser', () => {
       const resume = (page) =>
         page.evaluate(
           async ([id, request]) => {
-            const listed = (await session.pendingRuns()).map(({ id, state }) => `${id} ${state}`);
+            const list = async () => (await session.pendingRuns()).map(({ id, state }) => `${id} ${state}`);
+            let listed = await list();
+            // The platform may still hold the lock of the page before.
+            while (listed.includes(`${id} live`)) {
+              await new Promise((resolve) => setTimeout(resolve, 20));
+              listed = await list();
+            }
             const parameters = { type: 'object', properties: { city: { type: 'string' } } };
             const tool = { parameters, execute: () => 'mild', onInterrupted: 'rerun' };
             const outcome = await caught(async () => {

@@ -34,7 +34,7 @@ async function prepare(context) {
         changes += 1;
       });
     };
-    globalThis.until = async (test, ms = 5000) => {
+    globalThis.until = async (test, ms = 60_000) => {
       for (const end = Date.now() + ms; Date.now() < end; ) {
         if (await test()) return true;
         await new Promise((resolve) => setTimeout(resolve, 5));
@@ -94,6 +94,8 @@ const HANGS = {
   ],
 };
 const GROWS = { text: 'one two three four five six', gate: 'half', atPiece: 3 };
+/** So many pieces that a busy tab, which reads several at once, sees it grow, too. */
+const WORDS = 'one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen';
 const ASKED = 'user complete unsaved: And in Oslo?';
 const ROUND = 'assistant complete unsaved: Looking. [get_weather ok mild]';
 
@@ -145,6 +147,8 @@ describe('r69 the view alone', () => {
     await page.evaluate(() => globalThis.ready);
     const facts = await page.evaluate(async (url) => {
       await openSession('superseded');
+      // The platform may still hold the lock of the page before.
+      await until(() => view.getSnapshot().run?.status === 'interrupted');
       const before = look();
       await ask(url, 'New question?');
       const during = look().messages.filter((text) => text.startsWith('user'));
@@ -312,7 +316,7 @@ describe('r69 a second tab', () => {
   for (const late of [false, true]) {
     test(`${late ? 'opened during the run' : 'open before the run'} sees a live run grow, and its end`, async () => {
       const name = `grow-${late}`;
-      const { context, lane, page: one } = await scene(name, [CALL, GROWS]);
+      const { context, lane, page: one } = await scene(name, [CALL, { ...GROWS, text: WORDS }]);
       let two = late ? null : await opened(name, context);
       await one.evaluate((url) => ask(url), lane.chat);
       assert.ok(await one.evaluate(() => until(() => texts().at(-1) === 'one two three')));
@@ -341,7 +345,7 @@ describe('r69 a second tab', () => {
         messages: [
           'user complete: And in Oslo?',
           'assistant complete: Looking. [get_weather ok mild]',
-          'assistant complete: one two three four five six',
+          `assistant complete: ${WORDS}`,
         ],
       });
       assert.ok(new Set(end.seen).size >= 3, `it grows: ${end.seen}`);
@@ -367,7 +371,7 @@ describe('r69 a second tab', () => {
     });
     await one.close();
     const facts = await two.evaluate(async () => {
-      await until(() => view.getSnapshot().run.status === 'interrupted', 10_000);
+      await until(() => view.getSnapshot().run.status === 'interrupted' && changes > before && heard > 0);
       return {
         view: look(),
         told: changes > before,
@@ -398,10 +402,13 @@ describe('r69 a second tab', () => {
   test('is notified when pendingRuns changes: answered, stopped, discarded', async () => {
     const { lane, one, two } = await tabs('notified', [HANGS]);
     const changed = (what) =>
-      two.evaluate(async (what) => {
-        const test = new Function(`return ${what}`);
-        return (await until(() => test())) && changes;
-      }, what);
+      two.evaluate(
+        async ([what, before]) => {
+          const test = new Function(`return ${what}`);
+          return (await until(() => test() && changes > before)) && changes;
+        },
+        [what, counts.at(-1)],
+      );
     const counts = [await two.evaluate(() => changes)];
     await one.evaluate((url) => ask(url), lane.chat);
     counts.push(
@@ -461,7 +468,7 @@ describe('r69 a second tab', () => {
     await others[got.indexOf('taken')].close();
     for (const loser of losers)
       assert.ok(
-        await loser.evaluate(() => until(() => view.getSnapshot().run?.status === 'interrupted', 10_000)),
+        await loser.evaluate(() => until(() => view.getSnapshot().run?.status === 'interrupted')),
         'and its death is seen, too',
       );
   });

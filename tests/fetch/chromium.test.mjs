@@ -33,6 +33,7 @@ after(async () => {
 
 async function openPage() {
   const page = await browser.newPage();
+  page.setDefaultTimeout(90_000); // for a machine with few and busy processors
   page.complaints = [];
   page.dist = [];
   page.on('pageerror', (error) => page.complaints.push(String(error)));

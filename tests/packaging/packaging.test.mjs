@@ -136,7 +136,7 @@ test('r50 a plain page with a content security policy: IndexedDB loads one progr
       await page.goto(`${server.url}/?${new URLSearchParams({ store: 'indexeddb', ...query })}`);
       await page
         .locator('#out[data-done]')
-        .waitFor({ timeout: 30_000 })
+        .waitFor({ timeout: 90_000 })
         .catch(() => assert.fail(`the page did not finish: ${complaints.join('\n')}`));
       return JSON.parse(await page.locator('#out').textContent());
     };

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 /** Loads the page; returns what it wrote, and the URLs of wasm that it fetched. `model` returns the address of a lane. */
 export async function visit(browser, url, lane, model) {
   const page = await browser.newPage();
+  page.setDefaultTimeout(90_000); // for a machine with few and busy processors
   const complaints = [];
   const wasm = [];
   page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()));
@@ -16,7 +17,7 @@ export async function visit(browser, url, lane, model) {
   await page.goto(`${url}?${new URLSearchParams({ model: model(lane), fetch: model(`${lane}-fetch`) })}`);
   await page
     .locator('#out[data-done]')
-    .waitFor({ timeout: 60_000 })
+    .waitFor()
     .catch(() => assert.fail(`the page did not finish: ${complaints.join('\n')}`));
   const answer = JSON.parse(await page.locator('#out').textContent());
   await page.close();

@@ -19,7 +19,18 @@ const done = {
 const store = await open();
 const ran = [];
 
-/** Runs the agent; `hangs` is called in the tool that never ends. */
+/** Resolves when the result of a tool is stored, a moment after the tool has returned. */
+async function untilStored(tool) {
+  for (;;) {
+    const other = await open();
+    const { items } = await (await other.session('agents')).invocations();
+    await other.close();
+    if (items.some(({ name, status }) => name === tool && status === 'ok')) return;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+/** Runs the agent; `hangs` is called in the tool that never ends, when the result of the other one is stored. */
 globalThis.runAgent = async (input, hangs) => {
   const session = agentsSession(await store.session('agents'));
   const model = {
@@ -35,7 +46,7 @@ globalThis.runAgent = async (input, hangs) => {
   });
   const slow = named('slow', () => {
     ran.push('slow');
-    setTimeout(hangs, 300);
+    untilStored('quick').then(hangs);
     return new Promise(() => {});
   });
   const agent = session.durable(new Agent({ name: 'A', model, tools: [quick, slow] }));

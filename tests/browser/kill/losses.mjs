@@ -8,6 +8,7 @@ import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { until } from './scenario.mjs';
 import { openWorld } from './world.mjs';
 
 const LOOPS = ['a', 'b', 'c', 'd', 'e', 'f'];
@@ -132,6 +133,7 @@ export async function countLosses({ writer, durability, kills, waits = false, lo
       const before = path.join(kept, `kill-${counts.kills}`);
       if (age > 0) await cp(path.join(profile, 'Default', 'IndexedDB'), before, { recursive: true });
       const browser = await launched(world, profile);
+      const acknowledgedBefore = counts.acknowledged;
       await browser.page.exposeFunction('acknowledge', (loop, number) => {
         acknowledged.set(loop, number);
         counts.acknowledged += 1;
@@ -150,6 +152,7 @@ export async function countLosses({ writer, durability, kills, waits = false, lo
         counts.reasons.push(deleted ?? `found ${found} of ${expected}, ${state}`);
         profile = null;
       } else await rm(before, { recursive: true, force: true });
+      await until('an append', () => counts.acknowledged > acknowledgedBefore + 1);
       await sleep(300 + Math.random() * 500);
       await browser.kill();
       [counts.kills, age] = [counts.kills + 1, age + 1];

@@ -8,7 +8,7 @@ const TOOLS = ['alpha', 'beta', 'gamma'];
 const ROUND = { alpha: 0, beta: 0, gamma: 1 };
 const list = (value) => (Array.isArray(value) ? value : [value]);
 
-export async function until(what, test, ms = 20_000) {
+export async function until(what, test, ms = 90_000) {
   const end = Date.now() + ms;
   for (;;) {
     const found = await test();

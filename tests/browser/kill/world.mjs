@@ -31,6 +31,7 @@ export async function openWorld() {
     /** A browser on that profile, with one tab that shows the page. */
     async launch(profile) {
       const context = await launchBrowser({ profile });
+      context.setDefaultTimeout(90_000); // for a machine with few and busy processors
       const browser = { context, profile };
       browsers.add(browser);
       browser.processes = await processesOf(profile);
