@@ -213,10 +213,10 @@ export interface Session {
    *  then. */
   compact(options: CompactOptions): Promise<{ compacted: boolean; reason: CompactReason }>;
   /** Erases messages physically: from every branch and the other sides of conflicts, with the calls, results and audit
-   *  rows of an answer, what was set aside beside them, and compactions that may be made of them. The rest of the
-   *  conversation stays as it is, and the next request is valid without them. Other tabs and processes read the session
-   *  anew; results that come later for an erased call are set aside (`orphan_result`). What a cancelled run has left is
-   *  removed, as by the next run.
+   *  rows of an answer, what was set aside beside them, and compactions that may be made of them; if a later answer has
+   *  one, with that answer. The rest of the conversation stays, and the next request is valid without them. Other tabs
+   *  and processes read the session anew; results that come later for an erased call are set aside (`orphan_result`).
+   *  What a cancelled run has left is removed, as by the next run.
    *
    *  One append, or a few for many messages; if the process is killed in between, the next `session(id)` finishes it.
    *  `not_found` if the session has no message of an id, `busy` while a run is under way, here or elsewhere,
@@ -238,7 +238,7 @@ export interface Session {
 }
 /** What `deleteMessages` has erased. */
 export interface ErasureReceipt {
-  /** The ids of the messages. */
+  /** The ids of the messages: those that were named, then the answers whose compactions may repeat them. */
   messages: string[];
   /** The number of calls, with their results. */
   invocations: number;

@@ -6,6 +6,7 @@ use super::entry::{HistoryEntry, ResultEntry, SetAsideItem};
 use super::ids::synthesized_call_id;
 use super::late_results::{LateResult, LateResults};
 use super::open_call_index::{CallPosition, OpenCallIndex};
+use super::overtaken_results::{OvertakenResult, OvertakenResults};
 use super::sources::{scan_sources, visit_sources};
 use super::summary_index::SummaryIndex;
 use crate::finding::FindingCode;
@@ -41,6 +42,9 @@ pub struct History {
     /// What requests may contain instead of the beginning.
     summaries: SummaryIndex,
     late_results: LateResults,
+    overtaken_results: OvertakenResults,
+    /// The index of the newest answer.
+    last_answer_at: Option<usize>,
     /// Results that came before their calls.
     early_results: EarlyResults,
     /// The number of annotations of each message that has any.
@@ -90,6 +94,8 @@ impl History {
             awaiting_approval: BTreeSet::new(),
             summaries: SummaryIndex::default(),
             late_results: LateResults::default(),
+            overtaken_results: OvertakenResults::default(),
+            last_answer_at: None,
             early_results: EarlyResults::default(),
             annotations: IdMap::with_seed(seed),
         }
@@ -252,6 +258,12 @@ impl History {
         &self.late_results
     }
 
+    /// Returns the results that came after a later answer than that of their call.
+    #[must_use]
+    pub fn overtaken_results(&self) -> &OvertakenResults {
+        &self.overtaken_results
+    }
+
     /// Returns the result of a call that history does not have yet.
     #[must_use]
     pub fn early_result(&self, invocation: &str) -> Option<&ResultEntry> {
@@ -355,6 +367,9 @@ impl History {
         self.advance(&message);
         self.summaries.add_message(&message.id);
         self.late_results.add_message(&message);
+        if message.role == Role::Assistant {
+            self.last_answer_at = Some(self.messages.len());
+        }
         self.messages.push(message);
     }
 
@@ -431,6 +446,21 @@ impl History {
             self.index_sources(at);
         }
         self.index_late_result(at);
+        self.index_overtaken_result(at);
+    }
+
+    /// Notes the result of a call if a later answer precedes it.
+    fn index_overtaken_result(&mut self, at: usize) {
+        let Some(call) = self.invocations.get(at).filter(|call| !call.is_deferred) else { return };
+        let Some(call_index) = self.message_at.get(&call.message_id).copied() else { return };
+        if self.last_answer_at.is_none_or(|last| last <= call_index) {
+            return;
+        }
+        let dialect = self.messages.get(call_index).and_then(|message| message.dialect);
+        if let Some(late) = LateResult::of(call, self.messages.last(), dialect) {
+            let (stored_after, came_at) = (self.messages.len(), call.finished_at);
+            self.overtaken_results.add(OvertakenResult { late, call_index, stored_after, came_at });
+        }
     }
 
     /// Returns true if a message or an invocation has this id.

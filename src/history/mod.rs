@@ -22,6 +22,7 @@ mod new_message;
 mod new_result;
 mod open_call_index;
 mod open_calls;
+mod overtaken_results;
 mod provided;
 mod sources;
 mod stored_summary;
@@ -45,6 +46,7 @@ pub use message_writer::{
 };
 pub use new_message::{NewCall, NewItem, NewMessage, NewPart, join_new, read_part};
 pub use new_result::{NewResult, join_results};
+pub use overtaken_results::OvertakenResults;
 pub use provided::{HeldConversation, ProvidedMessages, check_one_loader, join_held, join_provided};
 pub use sources::{change_sources, highest_source, source_number};
 pub use stored_summary::{Coverage, StoredSummary, summary_message};

@@ -14,7 +14,7 @@ use super::stream::{self, Assembled, StreamAssembler};
 use crate::error::Result;
 use crate::finding::Report;
 use crate::json::{Json, JsonRef, ObjectWriter};
-use crate::message::{Dialect, HostGroup};
+use crate::message::{Dialect, HostGroup, Message};
 use crate::owner::StateOwner;
 
 /// Returns what the model of a request accepts. The model is named by the parameters, or else by the URL.
@@ -235,6 +235,12 @@ pub fn compacted_items(dialect: Dialect, answer: &str) -> Option<Vec<Json>> {
 #[must_use]
 pub fn can_compact(dialect: Dialect) -> bool {
     spec(dialect).provider_compaction.is_some()
+}
+
+/// Returns true for a message that has what a provider returned in place of earlier messages.
+#[must_use]
+pub fn has_compaction(message: &Message) -> bool {
+    message.dialect.is_some_and(|dialect| spec(dialect).has_compaction(message))
 }
 
 /// Reads the body of a provider's answer to a request for its own compaction.

@@ -25,8 +25,8 @@ mod wire_template;
 
 pub use by_dialect::{
     can_compact, check_input_body, check_owner, compacted_items, compaction_request, drop_unavailable_tool_choice,
-    heal, is_error_response, is_group, leave_out_refused, model_facts, names_tool_choice, read_provider_summary,
-    read_response, refused_rule, repair, translate_parameter, translate_value, validate,
+    has_compaction, heal, is_error_response, is_group, leave_out_refused, model_facts, names_tool_choice,
+    read_provider_summary, read_response, refused_rule, repair, translate_parameter, translate_value, validate,
 };
 pub(crate) use by_dialect::{first_missing, read_whole, repair_head, repair_rendered, withhold};
 pub(crate) use decode::decode_result;

@@ -9,7 +9,7 @@ use super::policy::{OnStale, Policy, StaleUnit};
 use super::request_draft::{DraftCall, DraftMessage, DraftOrigin, DraftResult, RequestDraft};
 use crate::clock::Ms;
 use crate::finding::{Action, Finding, FindingCode, Report};
-use crate::history::LateResult;
+use crate::history::{History, LateResult};
 use crate::message::{Message, Role};
 use crate::synthetic_result::EXPIRED;
 use crate::tool::Window;
@@ -105,14 +105,20 @@ impl FreshnessPass<'_> {
             |invocation: &str| input.live.is_some_and(|live| live.late_results().place(invocation).is_some());
         for item in &mut draft.messages {
             let late = LateResult::invocation_of(item.message).filter(|_| item.origin == DraftOrigin::LateResult);
-            let placed = late.filter(|late| history.late_results().place(late).is_some() && !is_placed_in_live(late));
+            let is_placed = |invocation: &&str| {
+                let stored_after = history.overtaken_results().stored_after(invocation);
+                history.late_results().place(invocation).is_some()
+                    || stored_after.is_some_and(|stored_after| stored_after < history.messages().len())
+            };
+            let placed = late.filter(|late| is_placed(late) && !is_placed_in_live(late));
             let invocation = placed.and_then(|invocation| history.invocation(invocation));
             let Some((invocation, result)) = invocation.and_then(|call| Some((call, call.result.as_ref()?))) else {
                 continue;
             };
             let call = DraftCall { invocation, result: Some(DraftResult::Stored(result)) };
             let stale = staleness(&call, self.policy, self.now);
-            let note = history.late_results().get(&invocation.id).map(|late| &late.expired);
+            let late = history.late_results().get(&invocation.id);
+            let note = late.or_else(|| history.overtaken_results().get(&invocation.id)).map(|late| &late.expired);
             if let Some((((code, text), _), note)) = stale.zip(note) {
                 item.message = note;
                 let finding = Finding::info(code, text).of_message(&invocation.message_id).of_call(&invocation.call_id);
@@ -149,7 +155,8 @@ impl FreshnessPass<'_> {
 }
 
 fn has_late_results(input: &ReplayInput<'_, '_>) -> bool {
-    [Some(input.history), input.live].into_iter().flatten().any(|history| !history.late_results().is_empty())
+    let has_some = |history: &History| !history.late_results().is_empty() || !history.overtaken_results().is_empty();
+    [Some(input.history), input.live].into_iter().flatten().any(has_some)
 }
 
 /// Returns the running turn: the last one, unless it has its final answer.

@@ -68,6 +68,7 @@ pub(super) fn select<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> Re
         insert_compaction(&mut messages, compaction, report);
     }
     if input.compacted_before > 0 {
+        insert_overtaken_results(&mut messages, history, input.compacted_before);
         begin_with_compaction(&mut messages, history, input.compacted_before, report);
     }
     RequestDraft { messages, is_repeated: false, cut: None }
@@ -104,6 +105,29 @@ fn insert_compaction<'h>(messages: &mut Vec<DraftMessage<'h>>, compaction: &'h A
     let finding =
         Finding::info(FindingCode::Reduced, "the messages up to this one are compacted; their summary is sent");
     report.push(finding.of_message(last).with_action(Action::Synthesized));
+}
+
+/// Inserts the results that came after the answer at an index, of calls before it: the answer stands for the calls, and
+/// for what stood in place of their results.
+fn insert_overtaken_results<'h>(messages: &mut Vec<DraftMessage<'h>>, history: &'h History, answer: usize) {
+    let mut results = history.overtaken_results().unknown_to(answer, history.messages()).into_iter().peekable();
+    if results.peek().is_none() {
+        return;
+    }
+    let mut merged = Vec::with_capacity(messages.len() + results.len());
+    for item in messages.drain(..) {
+        let end = match item.origin {
+            DraftOrigin::Stored(index) => index,
+            DraftOrigin::Live(_) => usize::MAX,
+            _ => 0,
+        };
+        while let Some((_, late)) = results.next_if(|(place, _)| *place <= end) {
+            merged.push(created(late));
+        }
+        merged.push(item);
+    }
+    merged.extend(results.map(|(_, late)| created(late)));
+    *messages = merged;
 }
 
 /// Moves the answer at an index of the history to the place after the system messages at the beginning: it begins with
@@ -163,7 +187,8 @@ impl<'h> LateSelection<'h> {
 
     pub fn get(&self, invocation: &str) -> Option<&'h LateResult> {
         let in_live = || self.live.and_then(|live| live.late_results().get(invocation));
-        self.history.late_results().get(invocation).or_else(in_live)
+        let overtaken = || self.history.overtaken_results().get(invocation);
+        self.history.late_results().get(invocation).or_else(in_live).or_else(overtaken)
     }
 }
 

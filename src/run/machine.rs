@@ -87,7 +87,7 @@ impl RunState {
     }
 
     /// Returns the round of tool calls, while the run waits for one.
-    fn tools(&self) -> Option<&AwaitingTools> {
+    pub(super) fn tools(&self) -> Option<&AwaitingTools> {
         if let Self::AwaitingTools(tools) = self { Some(tools) } else { None }
     }
 

@@ -28,6 +28,7 @@ mod late_results;
 mod machine;
 mod next_state;
 mod open_effects;
+mod open_results;
 mod outcome;
 mod persist_question;
 mod redaction;

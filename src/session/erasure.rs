@@ -5,6 +5,7 @@ use super::run_lock::acquire_run_lock;
 use crate::error::{Error, Result};
 use crate::history::History;
 use crate::message::Message;
+use crate::provider::has_compaction;
 use crate::store::{Erasure, ErasureReceipt, Unreached, erase_messages, finish_erasure};
 use std::collections::BTreeSet;
 
@@ -84,6 +85,7 @@ async fn erase_reserved(session: &OpenSession, chosen: Option<Chosen<'_>>) -> Re
             owned_runs: &runs,
             chosen_in: chosen.as_ref().and_then(|chosen| chosen.at),
             notice: notice.as_ref(),
+            has_compaction,
         };
         finish_and_erase(session, chosen.map(|chosen| chosen.ids), &erasure).await
     };

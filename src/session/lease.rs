@@ -8,7 +8,6 @@ use super::context::StoreContext;
 use super::run_driver::RunDriver;
 use crate::clock::Ms;
 use crate::error::{ErrorCode, Result};
-use crate::run::RunInput;
 use crate::store::{Change, ExclusiveRun, JournalChange, JournalStep};
 use std::rc::Rc;
 
@@ -67,9 +66,10 @@ impl RunDriver {
             && self.session.context.check_open().is_ok()
     }
 
-    /// Returns how long the lease need not be renewed, in milliseconds; none if the run is over.
+    /// Returns how long the lease need not be renewed, in milliseconds; none if the run is over, or another one has
+    /// replaced it.
     fn time_to_renewal(&self) -> Option<Ms> {
-        if !self.is_under_way() {
+        if !self.is_under_way() || self.is_superseded() {
             return None;
         }
         let (lease, now) = (self.session.context.settings.lease_ms, self.session.context.now());
@@ -79,17 +79,14 @@ impl RunDriver {
     }
 
     /// Renews the lease, unless a write of the run has just done so. The run fails with `conflict` if another holder
-    /// has taken it over.
+    /// has taken it over, and when its tools have returned if another run has replaced it.
     async fn renew_lease(self: &Rc<Self>) {
         if self.time_to_renewal().is_none_or(|wait| wait > self.session.context.settings.lease_ms / 10) {
             return;
         }
         let revision = self.session.revision();
         match self.write_lease(self.lease_end()).await {
-            Err(error) if matches!(error.code, ErrorCode::Conflict | ErrorCode::NotFound) => {
-                // The run's events report the failure.
-                let _ = self.handle(RunInput::Lost(error)).await;
-            }
+            Err(error) if matches!(error.code, ErrorCode::Conflict | ErrorCode::NotFound) => self.lose(error).await,
             // It was given up or released meanwhile.
             Ok(()) if self.given_up.get() || !self.is_holder.get() => self.end_lease().await,
             // A store that cannot be written to now is asked again.
@@ -115,8 +112,8 @@ impl RunDriver {
         self.is_leased() && until != 0 && until <= self.session.context.now()
     }
 
-    /// Renews a lease that has ended, if a service keeps the conversation. The run fails with `conflict` if another run
-    /// has begun meanwhile, before it sends anything.
+    /// Renews a lease that has ended, if a service keeps the conversation. The run is superseded if another run has
+    /// begun meanwhile: it sends nothing any more.
     pub(super) async fn renew_ended_lease(self: &Rc<Self>) {
         if self.is_under_way() && self.has_ended_lease() && self.session.has_conversation() {
             self.renew_lease().await;

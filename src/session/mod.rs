@@ -57,6 +57,7 @@ mod search;
 mod shared_task;
 mod signal;
 mod state_bag;
+mod superseded_run;
 mod title;
 mod unsaved_request;
 mod unshown_branch;

@@ -8,6 +8,7 @@ use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use crate::history::History;
 use crate::message::Message;
+use crate::provider::has_compaction;
 use crate::store::SessionRow;
 use std::collections::BTreeSet;
 
@@ -102,6 +103,7 @@ async fn prune_session(open: &OpenStore, request: &PruneRequest, row: SessionRow
             return Ok(None);
         }
         if !request.is_dry_run {
+            // With those that repeat them, which the erasure finds, too.
             match delete_chosen(&session, &chosen.ids, Some(chosen.chosen_in)).await {
                 Err(error) if error.code == ErrorCode::Conflict => continue,
                 deleted => deleted?,
@@ -137,14 +139,15 @@ struct ChosenMessages {
     chosen_in: (u64, u64),
 }
 
-/// Returns the messages that no branch keeps. The other side of a conflict keeps those that it alone has.
+/// Returns the messages that no branch keeps, and the answers with compactions of them. The other side of a conflict
+/// keeps those that it alone has.
 ///
 /// # Errors
 /// `corrupt_record` if a branch cannot be read; the store's own.
 async fn messages_to_erase(session: &OpenSession, request: &PruneRequest) -> Result<ChosenMessages> {
     let branches = branches(session).await?;
     let chosen_in = (session.log.borrow().head.history_revision, session.log.borrow().head.branch_count);
-    let (mut ids, mut kept) = (Vec::new(), BTreeSet::new());
+    let (mut ids, mut kept, mut repeating) = (Vec::new(), BTreeSet::new(), Vec::new());
     for Branch { id, is_damaged, .. } in branches.into_iter().filter(|branch| branch.kind != BranchKind::Conflict) {
         if is_damaged {
             let message = format!("branch \"{id}\" of the session cannot be read, so nothing of the session is erased");
@@ -154,8 +157,17 @@ async fn messages_to_erase(session: &OpenSession, request: &PruneRequest) -> Res
         let (old, rest) = log.history.messages().split_at_checked(request.prunable(&log.history)).unwrap_or_default();
         ids.extend(old.iter().map(|message| message.id.clone()));
         kept.extend(rest.iter().map(|message| message.id.clone()));
+        let compactions = rest.iter().filter(|message| has_compaction(message)).map(|message| message.id.clone());
+        repeating
+            .push((old.iter().map(|message| message.id.clone()).collect::<Vec<_>>(), compactions.collect::<Vec<_>>()));
     }
-    let mut seen = BTreeSet::new();
-    ids.retain(|id| !kept.contains(id) && seen.insert(id.clone()));
+    let mut erased = BTreeSet::new();
+    ids.retain(|id| !kept.contains(id) && erased.insert(id.clone()));
+    // A compaction may repeat what is erased before it in its branch.
+    for (old, compactions) in repeating {
+        if old.iter().any(|id| erased.contains(id)) {
+            ids.extend(compactions.into_iter().filter(|id| kept.remove(id)));
+        }
+    }
     Ok(ChosenMessages { ids, left: kept.len() as u64, chosen_in })
 }

@@ -18,10 +18,7 @@ use crate::finding::{Finding, FindingCode};
 use crate::history::{History, Incoming};
 use crate::message::Message;
 use crate::replay::Callback;
-use crate::run::{
-    EffectReply, Handoff, Run, RunEvent, RunInput, RunSetup, RunStatus, RunWriter, SnapshotOrigin, TurnInput,
-    change_for,
-};
+use crate::run::{EffectReply, Handoff, Run, RunEvent, RunInput, RunSetup, RunStatus, SnapshotOrigin, TurnInput};
 use bytes::Bytes;
 use std::cell::{Cell, Ref, RefCell};
 use std::rc::{Rc, Weak};
@@ -56,7 +53,7 @@ pub struct RunDriver {
     /// Its id.
     pub id: String,
     /// The prefix of the operation names of its appends.
-    name: String,
+    pub(super) name: String,
     /// Its state machine.
     pub machine: RefCell<Run>,
     /// The epoch of its holder.
@@ -89,6 +86,8 @@ pub struct RunDriver {
     pub callbacks: PendingCallbacks,
     /// The error of the newest save that failed.
     pub save_error: RefCell<Option<Error>>,
+    /// The error of a run that another one has replaced, while its tools still run.
+    pub(super) superseded: RefCell<Option<Error>>,
     /// Gives the turn to the history providers when the run is over.
     pub store_hook: RefCell<Option<Callback>>,
 }
@@ -185,6 +184,7 @@ impl RunDriver {
             deferred: DeferredSaves::default(),
             callbacks: session.context.callbacks.for_new_run(),
             save_error: RefCell::default(),
+            superseded: RefCell::default(),
             store_hook: RefCell::default(),
             broadcast: AnswerBroadcast::default(),
         })
@@ -249,7 +249,7 @@ impl RunDriver {
         Ok(())
     }
 
-    fn step(&self, input: RunInput) -> Result<()> {
+    pub(super) fn step(&self, input: RunInput) -> Result<()> {
         self.check_not_disposed()?;
         let mut borrows = self.session.borrow_for_step();
         self.machine.borrow_mut().handle(input, &mut borrows.run_context())
@@ -269,7 +269,7 @@ impl RunDriver {
     /// # Errors `unknown_effect`, `wrong_state` or `closed` if the answer is not expected. If the start of a tool
     /// cannot be written, the store's own: the tool must not run. The event `save_failed` reports any other failure.
     pub async fn answer(self: &Rc<Self>, effect: String, reply: EffectReply) -> Result<()> {
-        self.renew_ended_lease().await;
+        self.check_superseded(&effect, &reply).await?;
         let strict = matches!(reply, EffectReply::Started);
         match self.handle(RunInput::Answer { effect, reply }).await {
             Err(error) if strict || is_misuse(&error) => Err(error),
@@ -320,12 +320,7 @@ impl RunDriver {
             self.call_persist_callbacks();
             let save = self.machine.borrow_mut().take_save();
             let Some(save) = save else { break };
-            let (now, lease_until) = (self.session.context.now(), self.lease_end());
-            let writer = RunWriter { run: &self.id, name: &self.name, epoch: self.epoch.get(), now, lease_until };
-            let outcome = match change_for(&save, &writer) {
-                Ok(change) => self.commit_save(self.made_exclusive(change), save.is_urgent()).await,
-                Err(error) => Err(error),
-            };
+            let outcome = self.write_save(&save).await;
             let id = save.id;
             if save.owner.is_some() && outcome.is_ok() {
                 self.session.drop_owner_field();
@@ -334,6 +329,10 @@ impl RunDriver {
                 Ok(_) => {
                     wrote = true;
                     self.remember_number();
+                    // Before the step, which would send what comes next.
+                    if let Err(error) = self.end_before_step(id) {
+                        failure.get_or_insert(error);
+                    }
                 }
                 Err(error) => {
                     failure.get_or_insert_with(|| error.clone());
@@ -553,8 +552,7 @@ impl LiveRun for RunDriver {
         let run = self.weak_self.clone();
         self.session.context.spawn(async move {
             if let Some(run) = run.upgrade() {
-                // The run's events report the failure.
-                let _ = run.handle(RunInput::Lost(error)).await;
+                run.lose(error).await;
             }
         });
     }

@@ -13,23 +13,33 @@ use crate::store::{Change, JournalStep};
 use std::rc::Rc;
 
 impl RunDriver {
-    /// Writes the change of a save, after those that were deferred, or defers it, unless it is urgent. Returns the
-    /// revision of the history.
-    pub async fn commit_save(&self, change: Change, is_urgent: bool) -> Result<u64> {
-        if !is_urgent && self.session.flush_ms.get() > 0 && is_deferrable(&change) {
+    /// Writes the change of a save, after those that were deferred, or defers it, unless it is urgent or the run's
+    /// lease has ended. `has_happened`: it says what a tool did, so it is written even if another run has replaced this
+    /// one. Returns the revision of the history.
+    pub(super) async fn commit_save(
+        &self,
+        make: &dyn Fn() -> Result<Change>,
+        is_urgent: bool,
+        has_happened: bool,
+    ) -> Result<u64> {
+        let change = make()?;
+        let is_late = self.is_superseded() || self.condition_of_late_write().is_some();
+        if !is_urgent && !is_late && self.session.flush_ms.get() > 0 && is_deferrable(&change) {
             self.deferred.push(change);
             self.flush_later();
             return Ok(self.session.revision());
         }
+        let commit =
+            async { if has_happened { self.commit_record(make).await } else { self.commit_now(change).await } };
         if self.deferred.is_empty() {
-            return self.commit_now(change).await;
+            return commit.await;
         }
         let _turn = self.deferred.order.enter().start().await;
-        if matches!(step_of(&change), Some(JournalStep::End)) {
+        if matches!(step_of(&make()?), Some(JournalStep::End)) {
             self.deferred.drop_entries();
         }
         self.write_deferred().await?;
-        self.commit_now(change).await
+        commit.await
     }
 
     /// Ends the run, whose saves fail, with the newest save's error. Whoever finds the run in the store resumes it.
@@ -64,13 +74,25 @@ impl RunDriver {
                 self.on_failed_flush(error);
                 Ok(())
             }
-            flushed => flushed,
+            Ok(()) => {
+                self.end_soon_if_superseded();
+                Ok(())
+            }
+            failed => failed,
+        }
+    }
+
+    fn end_soon_if_superseded(&self) {
+        let run = self.weak_self.upgrade().filter(|_| self.is_superseded());
+        if let Some(run) = run {
+            self.session.context.spawn(async move { run.end_if_superseded().await });
         }
     }
 
     async fn write_deferred(&self) -> Result<()> {
-        while let Some(change) = self.deferred.next_batch() {
-            let outcome = self.commit_now(change).await;
+        let no_batch = || Error::new(ErrorCode::Internal, "no batch of the journal waits");
+        while !self.deferred.is_empty() {
+            let outcome = self.commit_record(&|| self.deferred.next_batch().ok_or_else(no_batch)).await;
             if outcome.as_ref().err().is_none_or(|error| error.code == ErrorCode::Conflict) {
                 self.deferred.attempted.take();
             }
@@ -79,13 +101,21 @@ impl RunDriver {
         Ok(())
     }
 
-    async fn commit_now(&self, mut change: Change) -> Result<u64> {
-        // A write that was under way when the run was given up does not lease it again.
-        if let Some(journal) = change.journal.as_mut().filter(|_| self.given_up.get()) {
-            journal.lease_until = 0;
+    /// Writes a change, unless another run has replaced this one.
+    pub(super) async fn commit_now(&self, mut change: Change) -> Result<u64> {
+        if let Some(error) = self.superseded.borrow().clone() {
+            return Err(error);
         }
         if change.exclusive.is_none() {
             change.exclusive = self.condition_of_late_write();
+        }
+        self.commit_change(change).await
+    }
+
+    pub(super) async fn commit_change(&self, mut change: Change) -> Result<u64> {
+        // A write that was under way when the run was given up does not lease it again.
+        if let Some(journal) = change.journal.as_mut().filter(|_| self.given_up.get()) {
+            journal.lease_until = 0;
         }
         let revision = self.session.commit(change).await?;
         self.keep_lease();
@@ -122,19 +152,18 @@ impl RunDriver {
         let run = self.weak_self.clone();
         self.session.context.spawn(async move {
             if let Some(run) = run.upgrade() {
-                // The run's events report the failure.
-                let _ = run.handle(RunInput::Lost(error)).await;
+                run.lose(error).await;
             }
         });
     }
 
     async fn flush_now(self: Rc<Self>) {
         match self.flush().await {
-            Ok(()) => self.release_while_waiting().await,
-            Err(error) if is_hold_lost(&error) => {
-                // The run's events report the failure.
-                let _ = self.handle(RunInput::Lost(error)).await;
+            Ok(()) => {
+                self.release_while_waiting().await;
+                self.end_if_superseded().await;
             }
+            Err(error) if is_hold_lost(&error) => self.lose(error).await,
             Err(_) => self.flush_later(),
         }
     }

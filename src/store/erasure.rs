@@ -21,6 +21,7 @@ use super::record::{RecordKind, seal_record};
 use super::{Appended, LogStore};
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
+use crate::message::Message;
 use crate::session_head::{SessionHead, UnfinishedErasure};
 use copies::CopyEraser;
 use items::ErasedItems;
@@ -52,6 +53,8 @@ pub struct Erasure<'a> {
     pub chosen_in: Option<(u64, u64)>,
     /// Makes the [notices](super::Batch::notice) of the appends.
     pub notice: Option<&'a NoticeText>,
+    /// Returns true for a message that repeats those before it in a form of its provider: a compaction.
+    pub has_compaction: fn(&Message) -> bool,
 }
 
 /// Something that may have a copy of what was erased.
@@ -66,7 +69,8 @@ pub struct Unreached {
 /// What was erased.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ErasureReceipt {
-    /// The ids of the messages, in the order in which they were named.
+    /// The ids of the messages, in the order in which they were named, and then of those whose compactions may repeat
+    /// them.
     pub messages: Vec<String>,
     /// The number of calls, with their results and audit rows.
     pub invocations: u64,
@@ -98,8 +102,8 @@ impl ErasureReceipt {
     }
 }
 
-/// Erases messages with their calls, results and audit rows, and the summaries that may be made of them. Ids that are
-/// repeated count once.
+/// Erases messages with their calls, results and audit rows, and the summaries that may be made of them; and so the
+/// later answers that have a compaction of them. Ids that are repeated count once.
 ///
 /// # Errors `not_found` if the session has no message of an id; `busy` while another tab or process holds a run, or if
 /// others write all the time; `wrong_state` if a run is not over; `corrupt_record`, `unsupported_version` if a record
@@ -183,11 +187,13 @@ impl Eraser<'_> {
                 let sentence = "another writer appended to the session; choose the messages again";
                 return Err(Error::new(ErrorCode::Conflict, sentence));
             }
-            let scan = SessionScan::read(self.store, &head.id).await?;
-            let (found, unknown) = scan.find(left);
+            let scan = SessionScan::read(self.store, &head.id, self.erasure.has_compaction).await?;
+            let (mut found, unknown) = scan.find(left);
             if let Some(id) = unknown.filter(|_| is_strict) {
                 return Err(unknown_message(&id));
             }
+            found.extend(scan.compactions_of(&found, &head));
+            self.done.extend(found.iter().cloned());
             left.clone_from(&found);
             if found.is_empty() {
                 return Ok(ErasedItems::default());
@@ -293,7 +299,7 @@ impl Eraser<'_> {
     async fn erase_copies(&mut self, items: ErasedItems) -> Result<()> {
         self.done.extend(items.messages.iter().chain(&items.invocations).cloned());
         let (head, ..) = self.stored_head()?;
-        let scan = SessionScan::read(self.store, &head.id).await?;
+        let scan = SessionScan::read(self.store, &head.id, self.erasure.has_compaction).await?;
         let (adopted, mut seqs) = (scan.adopted(), scan.seqs());
         seqs.extend(scan.conflict_messages);
         let items_of_sides = items_of_sides(self.store, &head.id, (&items, &adopted)).await?;

@@ -13,6 +13,8 @@ mod conversations;
 #[cfg(not(target_arch = "wasm32"))]
 mod copy;
 #[cfg(not(target_arch = "wasm32"))]
+mod erased_compactions;
+#[cfg(not(target_arch = "wasm32"))]
 mod erasure;
 #[cfg(not(target_arch = "wasm32"))]
 mod erasure_races;

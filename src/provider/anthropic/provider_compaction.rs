@@ -16,6 +16,7 @@ pub(super) const PROVIDER_COMPACTION: ProviderCompaction = ProviderCompaction {
     header: Some(("anthropic-beta", "compact-2026-09-04")),
     begins_list: true,
     stands_for_earlier,
+    repeats_earlier: |block| block.has_text("type", COMPACTION),
     read,
 };
 

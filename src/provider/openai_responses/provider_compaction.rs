@@ -19,6 +19,7 @@ pub(super) const PROVIDER_COMPACTION: ProviderCompaction = ProviderCompaction {
     header: None,
     begins_list: false,
     stands_for_earlier,
+    repeats_earlier: |item| item.has_text("type", "compaction"),
     read,
 };
 

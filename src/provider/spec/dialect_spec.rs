@@ -18,7 +18,7 @@ use super::system_member::SystemMember;
 use super::tool_codec::ToolCodec;
 use crate::finding::Report;
 use crate::json::{Json, JsonRef};
-use crate::message::{Dialect, Message, Part};
+use crate::message::{Dialect, Message, Part, PartBody};
 use crate::provider::stream::AnswerReader;
 
 /// Everything about a wire format: data, codecs and functions that every dialect has, and an `Option` for what only
@@ -66,6 +66,16 @@ impl DialectSpec {
     pub fn begins_with_compaction(&self, message: &Message) -> bool {
         let compaction = self.provider_compaction.as_ref().filter(|_| message.dialect == Some(self.dialect()));
         compaction.is_some_and(|compaction| compaction.begins(message))
+    }
+
+    /// Returns true for a message that has what a provider returned in place of earlier messages, wherever in it.
+    pub fn has_compaction(&self, message: &Message) -> bool {
+        let compaction = self.provider_compaction.as_ref();
+        let is_one = |part: &Part| match &part.body {
+            PartBody::Opaque(value) => compaction.is_some_and(|compaction| (compaction.repeats_earlier)(value.view())),
+            _ => false,
+        };
+        message.parts.iter().any(is_one)
     }
 
     /// Returns true if a system message is encoded outside the list. `is_leading`: only system messages precede it.

@@ -15,6 +15,9 @@ pub(crate) struct ProviderCompaction {
     pub begins_list: bool,
     /// Returns true for a block or an item that stands for all before it, wherever it came: in an answer, too.
     pub stands_for_earlier: fn(JsonRef<'_>) -> bool,
+    /// Returns true for a block or an item that has the content of earlier messages, whether or not requests may begin
+    /// with it.
+    pub repeats_earlier: fn(JsonRef<'_>) -> bool,
     /// Reads the body of the answer.
     pub read: fn(JsonRef<'_>) -> ProviderSummary,
 }

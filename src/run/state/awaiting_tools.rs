@@ -196,6 +196,17 @@ impl AwaitingTools {
         Some(if is_over { NextState::SaveTurn(TurnEnd::Results) } else { NextState::CallModel })
     }
 
+    /// Returns true if a tool runs, or a result waits to be stored by another save than `except`.
+    pub fn has_open_results(&self, except: Option<u64>) -> bool {
+        let is_result = |(id, save): (&u64, &ToolSave)| Some(*id) != except && matches!(save, ToolSave::Results(_));
+        self.tasks.iter().any(|task| task.phase == ToolPhase::Started) || self.saves.iter().any(is_result)
+    }
+
+    /// Returns true for a save of this round that starts no tool.
+    pub fn is_record(&self, save: u64) -> bool {
+        self.saves.get(&save).is_some_and(|save| *save != ToolSave::Start)
+    }
+
     /// Marks a call as started.
     fn start(&mut self, turn: &mut RunData, at: usize, now: Ms) {
         let Some(task) = self.tasks.get_mut(at) else { return };

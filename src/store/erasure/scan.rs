@@ -4,7 +4,8 @@ use super::items::MessageSeqs;
 use crate::branch_path::{BranchPath, DIRECTORY};
 use crate::error::{Error, ErrorCode, Result};
 use crate::history::{HistoryEntry, LogRecord};
-use crate::session_head::Preview;
+use crate::message::Message;
+use crate::session_head::{Preview, SessionHead};
 use crate::store::archive::{TABLES, read_table};
 use crate::store::branch_directory::{AdoptedSide, BranchRow};
 use crate::store::record::{RecordKind, open_record};
@@ -20,6 +21,8 @@ pub(super) struct PlacedMessage {
     pub(super) seq: u64,
     pub(super) id: String,
     pub(super) preview: Option<Preview>,
+    /// True if it repeats the messages before it in a form of its provider.
+    has_compaction: bool,
 }
 
 impl PlacedMessage {
@@ -41,6 +44,8 @@ pub(super) struct SessionScan {
     pub(super) conflict_calls: BTreeMap<String, Vec<String>>,
     /// The `seq` of each message that only the other side of a conflict has.
     pub(super) conflict_messages: MessageSeqs,
+    /// The ids of those that repeat the messages before them in a form of their provider.
+    conflict_compactions: BTreeSet<String>,
 }
 
 impl SessionScan {
@@ -49,7 +54,11 @@ impl SessionScan {
     /// # Errors
     /// `corrupt_record` and `unsupported_version` if a log record cannot be read: nobody knows whether it has a
     /// message. The store's own.
-    pub(super) async fn read(store: &dyn LogStore, session: &str) -> Result<Self> {
+    pub(super) async fn read(
+        store: &dyn LogStore,
+        session: &str,
+        has_compaction: fn(&Message) -> bool,
+    ) -> Result<Self> {
         let mut scan = Self::default();
         for table in TABLES {
             read_table(store, session, table, &mut scan.records).await?;
@@ -59,7 +68,7 @@ impl SessionScan {
             let damaged = |error: Error| unreadable(record, &error);
             for (key, value) in split_segment(record).map_err(damaged)?.records {
                 let log: LogRecord = open_record(RecordKind::Log, &value).map_err(damaged)?;
-                scan.add(key, log, false);
+                scan.add(key, log, (false, has_compaction));
             }
         }
         for side in store.branches(session).await? {
@@ -67,7 +76,7 @@ impl SessionScan {
             for record in side.log.iter().filter(|record| is_history(record)) {
                 for (key, value) in split_segment(record).map(|split| split.records).unwrap_or_default() {
                     if let Ok(log) = open_record(RecordKind::Log, &value) {
-                        scan.add(key, log, true);
+                        scan.add(key, log, (true, has_compaction));
                     }
                 }
             }
@@ -75,15 +84,24 @@ impl SessionScan {
         Ok(scan)
     }
 
-    fn add(&mut self, key: u64, log: LogRecord, is_of_conflict: bool) {
+    fn add(&mut self, key: u64, log: LogRecord, (is_of_conflict, has_compaction): (bool, fn(&Message) -> bool)) {
         for entry in log.entries {
             match entry {
                 HistoryEntry::Message(message) if is_of_conflict => {
+                    if has_compaction(&message) {
+                        self.conflict_compactions.insert(message.id.clone());
+                    }
                     self.conflict_messages.insert(message.id, message.seq);
                 }
                 HistoryEntry::Message(message) => {
-                    let preview = Preview::of(&message);
-                    self.messages.push(PlacedMessage { key, seq: message.seq, id: message.id, preview });
+                    let (preview, has_compaction) = (Preview::of(&message), has_compaction(&message));
+                    self.messages.push(PlacedMessage {
+                        key,
+                        seq: message.seq,
+                        id: message.id,
+                        preview,
+                        has_compaction,
+                    });
                 }
                 HistoryEntry::Invocation(call) if is_of_conflict => {
                     self.conflict_calls.entry(call.message_id).or_default().push(call.id);
@@ -99,6 +117,32 @@ impl SessionScan {
         let rows = self.records.iter().filter(|record| record.table == Table::Log && record.key >= DIRECTORY);
         let rows = rows.filter_map(|record| open_record::<BranchRow>(RecordKind::Branch, &record.value).ok());
         rows.filter_map(|row| row.adopted).collect()
+    }
+
+    /// Returns the ids of the messages that may repeat those of these ids, and that are not among them: the compactions
+    /// that came later, in a branch that has one of them. On the other side of a conflict all that came later.
+    pub(super) fn compactions_of(&self, ids: &[String], head: &SessionHead) -> Vec<String> {
+        let ids: BTreeSet<&str> = ids.iter().map(String::as_str).collect();
+        let rows = self.records.iter().filter(|record| record.table == Table::Log && record.key >= DIRECTORY);
+        let rows = rows.filter_map(|record| open_record::<BranchRow>(RecordKind::Branch, &record.value).ok());
+        let paths: Vec<BranchPath> = rows.map(|row| row.state.path).chain([head.branch.clone()]).collect();
+        let mut compactions = BTreeSet::new();
+        for path in &paths {
+            let on_path = || self.messages.iter().filter(|message| message.is_on(path));
+            let erased = on_path().filter(|message| ids.contains(message.id.as_str()));
+            let Some(first) = erased.map(|message| message.seq).min() else { continue };
+            let later = on_path().filter(|message| message.has_compaction && message.seq > first);
+            compactions.extend(later.map(|message| &message.id));
+        }
+        if !self.conflict_compactions.is_empty() {
+            let stored: BTreeSet<&String> = self.messages.iter().map(|message| &message.id).collect();
+            let seqs = self.messages.iter().map(|message| (&message.id, message.seq));
+            let all = seqs.chain(self.conflict_messages.iter().map(|(id, seq)| (id, *seq)));
+            let first = all.filter(|(id, _)| ids.contains(id.as_str())).map(|(_, seq)| seq).min();
+            let is_later = |id: &&String| self.conflict_messages.get(*id).copied() > first && first.is_some();
+            compactions.extend(self.conflict_compactions.iter().filter(is_later).filter(|id| !stored.contains(id)));
+        }
+        compactions.into_iter().filter(|id| !ids.contains(id.as_str())).cloned().collect()
     }
 
     /// Returns the `seq` of each message in history.

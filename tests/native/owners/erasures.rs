@@ -22,7 +22,14 @@ fn r59_a_chain_of_responses_begins_anew_after_an_erasure_and_a_conversation_goes
         ask(&mut host, &mut service, owned("r1", owner.clone()), "Secret");
         ask(&mut host, &mut service, owned("r2", owner.clone()), "Two");
         let first = host.log.borrow().history.messages()[0].id.clone();
-        let erasure = Erasure { operation: "erase", at: 1, owned_runs: &[], chosen_in: None, notice: None };
+        let erasure = Erasure {
+            operation: "erase",
+            at: 1,
+            owned_runs: &[],
+            chosen_in: None,
+            notice: None,
+            has_compaction: |_| false,
+        };
         block_on(erase_messages(&store, &host.log, &[first], &erasure)).unwrap();
         host.renderer = Renderer::default();
         ask(&mut host, &mut service, owned("r3", owner.clone()), "Three");

@@ -340,6 +340,81 @@ fn r78_what_precedes_a_compaction_in_an_answer_is_not_sent_to_who_made_it() {
     }
 }
 
+/// A conversation that went on without the result of a call, and the result.
+fn open_call_and_result() -> (Value, Value) {
+    let call = json!({ "id": "call_open", "type": "function", "function": { "name": "look", "arguments": "{}" } });
+    let open = json!([{ "role": "user", "content": "<one>" }, { "role": "assistant", "tool_calls": [call] },
+        { "role": "user", "content": "Well?" }, { "role": "assistant", "content": "I do not know." }]);
+    (open, json!([{ "role": "tool", "tool_call_id": "call_open", "content": "<mild>" }]))
+}
+
+#[test]
+fn r78_a_result_that_comes_after_an_answers_compaction_reaches_who_made_that() {
+    for (dialect, during_run) in BINDING.into_iter().flat_map(|dialect| [(dialect, false), (dialect, true)]) {
+        let data = MemoryStore::default();
+        let mut host = Host::open(&data, "s", "h");
+        let (open, late) = open_call_and_result();
+        host.append(&open, CHAT).unwrap();
+        host.start(setup_of("two", dialect), "<two>").unwrap();
+        assert!(host.drive(|_| Answer::Hang).is_none());
+        if during_run {
+            host.append(&late, CHAT).unwrap();
+        }
+        let Answer::Status(_, _, body) = answer_with_compaction(dialect) else { panic!() };
+        let effect = host.run.as_ref().unwrap().effects()[0].id.clone();
+        let reply = EffectReply::Response { status: 200, headers: Vec::new(), body: body.into_bytes() };
+        host.reply(&effect, reply).unwrap();
+        host.drive(|_| Answer::Hang).unwrap();
+        if !during_run {
+            host.append(&late, CHAT).unwrap();
+        }
+        let mut bodies = Vec::new();
+        for name in ["three", "four"] {
+            host = reopened(&host);
+            host.ask(setup_of(name, dialect), "<next>", |body| {
+                bodies.push(body.clone());
+                Answer::Say(text("Well."))
+            });
+        }
+        for body in &bodies {
+            let text = body.to_string();
+            let has = |word: &str| text.contains(word);
+            assert!(has("<sealed>") && !has("<one>") && !has("I do not know."), "{body:#}");
+            assert_eq!(text.matches("<mild>").count(), 1, "{dialect:?} {during_run} {body:#}");
+            assert!(text.find("<well>") < text.find("<mild>") && text.find("<mild>") < text.find("<next>"), "{body:#}");
+        }
+        // It stays where it was sent.
+        let place = |body: &Value| {
+            let list = if dialect == CLAUDE { &body["messages"] } else { &body["input"] };
+            list.as_array().unwrap().iter().position(|item| item.to_string().contains("<mild>"))
+        };
+        assert_eq!(place(&bodies[0]), place(&bodies[1]));
+        // Others have it at its call.
+        let log = host.log.borrow();
+        let body = host.renderer.render(&log.history, None, &request(&setup("x", CHAT, false)), 1).unwrap().body;
+        let body = String::from_utf8(body).unwrap();
+        assert!(body.contains("<one>") && body.matches("<mild>").count() == 1, "{body}");
+        assert!(body.find("<mild>") < body.find("I do not know."), "{body}");
+    }
+}
+
+#[test]
+fn r78_a_result_before_an_answers_compaction_is_not_sent_again() {
+    for dialect in BINDING {
+        let data = MemoryStore::default();
+        let mut host = Host::open(&data, "s", "h");
+        let (open, late) = open_call_and_result();
+        host.append(&open, CHAT).unwrap();
+        host.append(&late, CHAT).unwrap();
+        host.ask(setup_of("two", dialect), "<two>", |_| Answer::Say(text("Well.")));
+        host.ask(setup_of("three", dialect), "<three>", |_| answer_with_compaction(dialect));
+        host.ask(setup_of("four", dialect), "<four>", |body| {
+            assert!(!body.to_string().contains("<mild>"), "{body:#}");
+            Answer::Say(text("Well."))
+        });
+    }
+}
+
 #[test]
 fn r78_a_run_that_began_before_an_answers_compaction_keeps_its_history() {
     for dialect in BINDING {
@@ -406,16 +481,13 @@ fn r78_a_run_keeps_the_header_of_the_compaction_that_it_began_with() {
 fn r78_a_run_keeps_the_header_of_a_compaction_that_is_dropped() {
     let data = MemoryStore::default();
     let mut chat = Chat::new(&data, CLAUDE);
-    let call = json!({ "id": "call_open", "type": "function", "function": { "name": "look", "arguments": "{}" } });
-    let open = json!([{ "role": "user", "content": "<one>" }, { "role": "assistant", "tool_calls": [call] },
-        { "role": "user", "content": "Well?" }, { "role": "assistant", "content": "I do not know." }]);
+    let (open, late) = open_call_and_result();
     chat.host.append(&open, CHAT).unwrap();
     let summary = compaction(&chat, &setup_of("c", CLAUDE)).unwrap();
     assert!(store(&chat, "compaction", summary));
     chat.host.start(setup_of("two", CLAUDE), "<two>").unwrap();
     assert!(chat.host.drive(|_| Answer::Hang).is_none());
     let (effect, _) = next_request(&chat);
-    let late = json!([{ "role": "tool", "tool_call_id": "call_open", "content": "mild" }]);
     chat.host.append(&late, CHAT).unwrap();
     assert!(chat.host.log.borrow().history.compaction().is_none());
     let body = calls(&[("call_z", "look", "{}")]).body(CLAUDE);

@@ -8,11 +8,14 @@ use super::virtual_host::{Fault, Meanwhile, Process, World};
 use super::{resume, run_ids, start};
 use crate::stateful_service::{Service, rounds, words_of};
 use rethread::error::ErrorCode;
+use rethread::json::Json;
 use rethread::owner::StateOwner;
 use rethread::replay::Callback;
-use rethread::run::{ApprovalDecision, EffectReply, RunOutcome, RunSetup, RunStatus, ToolSettings};
+use rethread::run::{
+    ApprovalDecision, EffectKind, EffectReply, Persistence, RunOutcome, RunSetup, RunStatus, ToolSettings,
+};
 use rethread::session::{
-    CompactionMode, CompactionOutcome, CompactionRequest, OpenSession, RunDriver, SessionSettings, compact,
+    CompactionMode, CompactionOutcome, CompactionRequest, OpenSession, RunDriver, SessionSettings, compact, discard_run,
 };
 use rethread::store::MemoryStore;
 use serde_json::Value;
@@ -256,6 +259,92 @@ fn r22_r60_a_run_that_was_cut_off_for_longer_than_its_lease_gives_way_to_the_one
         assert!(both[0].heard.borrow().asked.is_empty());
         assert_eq!(drive(&both[1], &second, &service).status, RunStatus::Finished);
         assert_eq!(questions(&service), ["user: second"]);
+    }
+}
+
+/// A conversation in which the model answers the question "first" with three calls.
+fn service_with_calls() -> RefCell<Service> {
+    let calls = || (1..=3).map(|number| (format!("call_{number}"), "look".to_owned())).collect();
+    let script = move |items: &[Value]| {
+        let is_first = words_of(items).last().is_some_and(|last| last == "user: first");
+        if is_first { Err(calls()) } else { Ok("done".to_owned()) }
+    };
+    RefCell::new(Service::new(script).with_conversation("conv_1"))
+}
+
+/// Lets the service answer the run's request, and starts the first two of the tools. Returns the effects of all tools.
+fn answered_with_calls(world: &World, run: &Rc<RunDriver>, service: &RefCell<Service>) -> Vec<String> {
+    let effect = run.machine.borrow().effects()[0].clone();
+    let EffectKind::CallModel { body, .. } = &effect.kind else { panic!("{effect:?}") };
+    let body: Value = serde_json::from_slice(body).unwrap();
+    let Answer::Status(status, _, said) = service.borrow_mut().answer(&body) else { panic!("no answer") };
+    world
+        .run(run.answer(effect.id, EffectReply::Response { status, headers: Vec::new(), body: said.into_bytes() }))
+        .unwrap();
+    let tools: Vec<String> = run.machine.borrow().effects().iter().map(|effect| effect.id.clone()).collect();
+    for effect in &tools[..2] {
+        world.run(run.answer(effect.clone(), EffectReply::Started)).unwrap();
+    }
+    tools
+}
+
+fn gave(number: usize) -> EffectReply {
+    let content = Json::parse(&serde_json::json!(format!("{number} gave")).to_string()).unwrap();
+    EffectReply::ToolResult { content, is_error: false }
+}
+
+#[test]
+fn r22_r60_what_tools_return_after_the_lease_of_their_run_is_stored_although_another_run_began() {
+    for mode in [Persistence::Run, Persistence::Call, Persistence::Result] {
+        for (is_noticed_first, flush_ms) in [(true, 0), (false, 0), (true, 5_000), (false, 5_000), (false, 120_000)] {
+            let (world, data, service) = (World::new(false), MemoryStore::default(), service_with_calls());
+            let is_down = Rc::new(Cell::new(false));
+            let fault = {
+                let is_down = is_down.clone();
+                move || is_down.get().then_some(Fault::Refused)
+            };
+            let both = [Process::with_faults(&world, &data, 1, Box::new(fault)), Process::new(&world, &data, 2)];
+            let [one, two] = both.each_ref().map(|process| opened(&world, process, &conversation()));
+            one.flush_ms.set(flush_ms);
+            let setup = || RunSetup { persistence: mode, ..owned(conversation()) };
+            let first = world.run(start(&one, setup(), "first")).unwrap();
+            let tools = answered_with_calls(&world, &first, &service);
+            is_down.set(true);
+            world.pass(60_000);
+            let second = world.run(start(&two, setup(), "second")).unwrap();
+            is_down.set(false);
+            if is_noticed_first {
+                world.pass(10_000);
+                // Nothing else begins in it.
+                let begun = world.run(first.answer(tools[2].clone(), EffectReply::Started));
+                assert_eq!(begun.unwrap_err().code, ErrorCode::Conflict);
+            }
+            world.run(first.answer(tools[0].clone(), gave(1))).unwrap();
+            assert!(!first.machine.borrow().status().is_over());
+            world.run(first.answer(tools[1].clone(), gave(2))).unwrap();
+            let lost = drive(&both[0], &first, &service);
+            assert_eq!((lost.status, lost.error.unwrap().code), (RunStatus::Failed, ErrorCode::Conflict));
+            assert!(both[0].heard.borrow().asked.is_empty(), "{mode:?} {is_noticed_first} {flush_ms}");
+            if drive(&both[1], &second, &service).status == RunStatus::Failed {
+                // The service waits for the calls of the first run, which only its journal has.
+                assert_eq!(mode, Persistence::Run);
+                world.run(discard_run(&two, &second.id, false)).unwrap();
+            }
+            // Its lease does not exclude anybody.
+            let resumed = world.run(resume(&two, &first.id, setup())).unwrap();
+            let results: Vec<_> = {
+                let machine = resumed.machine.borrow();
+                let calls = machine.live().invocations();
+                let results = calls[..2].iter().filter_map(|call| call.result.as_ref());
+                results.map(|result| result.content.as_str().to_owned()).collect()
+            };
+            assert_eq!(results, [r#""1 gave""#, r#""2 gave""#], "{mode:?} {is_noticed_first} {flush_ms}");
+            if mode == Persistence::Run {
+                assert_eq!(drive(&both[1], &resumed, &service).status, RunStatus::Finished);
+                let ran: Vec<_> = both[1].heard.borrow().ran.iter().map(|(call, _)| call.clone()).collect();
+                assert_eq!(ran, ["call_3"]);
+            }
+        }
     }
 }
 
