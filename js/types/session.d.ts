@@ -63,8 +63,24 @@ export type StateOwner =
    *  the last one and the next question. Requests contain nothing of the stored history, which gets each turn once. */
   | { kind: "caller" }
   | { kind: "conversation"; conversationId: string }
-  | { kind: "response"; previousResponseId: string; auto?: boolean }
-  | { kind: "response"; previousResponseId?: undefined; auto: true };
+  | {
+      kind: "response";
+      previousResponseId: string;
+      auto?: boolean;
+      /** "fail": a run that the service does not let continue the chain fails with `chain_lost`. Absent: with
+       *  `model_error`, or `config_invalid` for other instructions or tools. */
+      onLost?: "fail";
+    }
+  | {
+      kind: "response";
+      previousResponseId?: undefined;
+      auto: true;
+      /** The service does not continue the chain: it lost the response (30 days at OpenAI, five minutes at Anthropic),
+       *  another request continued it, or other instructions, tools or parameters must begin another one. "restart"
+       *  (default): the request is sent again with the history, and the run reports `chain_restarted`. "fail": the run
+       *  fails with `chain_lost`, and nothing is sent again. It is stored with the owner. */
+      onLost?: "restart" | "fail";
+    };
 
 /** "run": one atomic append when the run succeeds. "call": after each model call its new inputs and its answer, as a
  *  service stores them; results that end the run are not stored. "result": as "call", and each tool result the moment

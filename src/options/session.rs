@@ -5,7 +5,7 @@ use super::replay::ReplayOptions;
 use super::values::MillisOption;
 use super::words::words;
 use crate::error::{Error, ErrorCode, Result};
-use crate::owner::{OnConflict, StateOwner};
+use crate::owner::{OnConflict, OnLost, StateOwner};
 use crate::run::{OnStop, Persistence};
 use crate::session::SessionSettings;
 use serde::Deserialize;
@@ -37,6 +37,11 @@ words!(
 );
 
 /// The options of `Rethread.session`.
+words!(
+    /// `owner.onLost`.
+    OnLostOption: OnLost { "restart" => OnLost::Restart, "fail" => OnLost::Fail }
+);
+
 #[derive(Deserialize)]
 #[serde(bound = "", deny_unknown_fields, rename_all = "camelCase")]
 pub struct SessionOptions<T: OptionTypes> {
@@ -117,9 +122,11 @@ pub struct OwnerOptions {
 
 impl OwnerOptions {
     /// Converts the option.
+    on_lost: Option<OnLostOption>,
     ///
     /// # Errors
-    /// `state_owner_conflict` for a member of another kind, `config_invalid` for a missing one.
+    /// `state_owner_conflict` for a member of another kind, `config_invalid` for a missing one and for an `onLost` that
+    /// the owner cannot have.
     pub fn into_owner(self) -> Result<StateOwner> {
         let kind = self.kind.0;
         let is_chain = self.previous_response_id.is_some() || self.auto == Some(true);
@@ -134,6 +141,16 @@ impl OwnerOptions {
         if is_empty(&self.conversation_id) || is_empty(&self.previous_response_id) {
             return Err(Error::config("an id in `owner` is empty; pass the one that the service gave"));
         }
+        let on_lost = self.on_lost.map(|option| option.0);
+        if on_lost.is_some() && kind != OwnerKind::Response {
+            return Err(Error::config("`owner.onLost` belongs to the kind \"response\""));
+        }
+        if on_lost == Some(OnLost::Restart) && self.previous_response_id.is_some() {
+            return Err(Error::config(
+                "`owner.onLost` is \"restart\", and the session lacks what came before the `previousResponseId`; pass \"fail\", or \
+                 `auto: true` without it",
+            ));
+        }
         match kind {
             OwnerKind::Session => Ok(StateOwner::Session),
             OwnerKind::Caller => Ok(StateOwner::Caller),
@@ -143,7 +160,9 @@ impl OwnerOptions {
                     "`owner.conversationId` is missing; pass the id that the service gave the conversation",
                 )),
             },
-            OwnerKind::Response if is_chain => Ok(StateOwner::Response { previous: self.previous_response_id }),
+            OwnerKind::Response if is_chain => {
+                Ok(StateOwner::Response { previous: self.previous_response_id, on_lost: on_lost.unwrap_or_default() })
+            }
             OwnerKind::Response => {
                 Err(Error::config("`owner` has neither `previousResponseId` nor `auto: true`; pass one of them"))
             }

@@ -155,7 +155,7 @@ fn mode_for_owner(session: &OpenSession, mode: CompactionMode) -> Result<Compact
             return Ok(CompactionMode::PreviousResponseId);
         }
         (StateOwner::Session, CompactionMode::Provider) => return Ok(CompactionMode::Provider),
-        (StateOwner::Response { previous }, mode) if previous.is_none() || is_held => {
+        (StateOwner::Response { previous, .. }, mode) if previous.is_none() || is_held => {
             let is_by_provider = mode == CompactionMode::Provider;
             return Ok(if is_by_provider { CompactionMode::Provider } else { CompactionMode::Input });
         }
@@ -282,7 +282,7 @@ fn chain_request(session: &OpenSession, provider: &ProviderRequest, end: usize) 
 /// Returns the response before the chain that a compaction made now contains.
 fn chain_start(session: &OpenSession) -> Result<Option<String>> {
     Ok(match session.owner()? {
-        StateOwner::Response { previous } => previous,
+        StateOwner::Response { previous, .. } => previous,
         _ => session.log.borrow().history.compaction().and_then(|compaction| compaction.stored.chain_start.clone()),
     })
 }

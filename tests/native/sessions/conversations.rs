@@ -26,7 +26,7 @@ fn conversation() -> StateOwner {
 }
 
 fn chain() -> StateOwner {
-    StateOwner::Response { previous: None }
+    StateOwner::response(None)
 }
 
 fn owned(owner: StateOwner) -> RunSetup {

@@ -154,7 +154,7 @@ fn r78_who_cannot_have_it_is_told_what_to_do() {
     for owner in [
         StateOwner::Caller,
         StateOwner::Conversation { id: "conv_1".into() },
-        StateOwner::Response { previous: Some("resp_1".into()) },
+        StateOwner::response(Some("resp_1".into())),
     ] {
         let data = MemoryStore::default();
         let process = Process::new(&world, &data, 3);
