@@ -1,5 +1,6 @@
 //! The options of a session.
 
+use super::compaction::CompactionOptions;
 use super::option_types::OptionTypes;
 use super::replay::ReplayOptions;
 use super::values::MillisOption;
@@ -36,12 +37,12 @@ words!(
     OnConflictOption: OnConflict { "throw" => OnConflict::Throw, "warn" => OnConflict::Warn, "clear" => OnConflict::Clear }
 );
 
-/// The options of `Rethread.session`.
 words!(
     /// `owner.onLost`.
     OnLostOption: OnLost { "restart" => OnLost::Restart, "fail" => OnLost::Fail }
 );
 
+/// The options of `Rethread.session`.
 #[derive(Deserialize)]
 #[serde(bound = "", deny_unknown_fields, rename_all = "camelCase")]
 pub struct SessionOptions<T: OptionTypes> {
@@ -54,6 +55,7 @@ pub struct SessionOptions<T: OptionTypes> {
     pub on_stop: Option<OnStopOption>,
     pub flush_ms: Option<MillisOption<0, 60_000>>,
     pub replay: Option<ReplayOptions<T>>,
+    pub compaction: Option<CompactionOptions<T>>,
     /// Read by the facade.
     #[serde(rename = "providers")]
     _providers: Option<T::Value>,
@@ -73,6 +75,7 @@ impl<T: OptionTypes> Default for SessionOptions<T> {
             on_stop: None,
             flush_ms: None,
             replay: None,
+            compaction: None,
             _providers: None,
             metadata: None,
         }
@@ -96,6 +99,7 @@ impl<T: OptionTypes> SessionOptions<T> {
             trim_trailing_results: self.trim_trailing_results,
             flush_ms: self.flush_ms.map(|option| option.0),
             replay: self.replay.map(Into::into),
+            compaction: self.compaction.map(Into::into),
             on_stop: self.on_stop.map(|option| option.0),
         })
     }
@@ -118,11 +122,11 @@ pub struct OwnerOptions {
     conversation_id: Option<String>,
     previous_response_id: Option<String>,
     auto: Option<bool>,
+    on_lost: Option<OnLostOption>,
 }
 
 impl OwnerOptions {
     /// Converts the option.
-    on_lost: Option<OnLostOption>,
     ///
     /// # Errors
     /// `state_owner_conflict` for a member of another kind, `config_invalid` for a missing one and for an `onLost` that
@@ -137,10 +141,6 @@ impl OwnerOptions {
                 "`owner` names a second owner: `conversationId` belongs to the kind \"conversation\", `previousResponseId` and `auto` to \"response\"; pass those of one kind",
             ));
         }
-        let is_empty = |id: &Option<String>| id.as_deref() == Some("");
-        if is_empty(&self.conversation_id) || is_empty(&self.previous_response_id) {
-            return Err(Error::config("an id in `owner` is empty; pass the one that the service gave"));
-        }
         let on_lost = self.on_lost.map(|option| option.0);
         if on_lost.is_some() && kind != OwnerKind::Response {
             return Err(Error::config("`owner.onLost` belongs to the kind \"response\""));
@@ -150,6 +150,10 @@ impl OwnerOptions {
                 "`owner.onLost` is \"restart\", and the session lacks what came before the `previousResponseId`; pass \"fail\", or \
                  `auto: true` without it",
             ));
+        }
+        let is_empty = |id: &Option<String>| id.as_deref() == Some("");
+        if is_empty(&self.conversation_id) || is_empty(&self.previous_response_id) {
+            return Err(Error::config("an id in `owner` is empty; pass the one that the service gave"));
         }
         match kind {
             OwnerKind::Session => Ok(StateOwner::Session),

@@ -40,7 +40,13 @@ fn by_provider(asked: &Asked, answer: &str, after: Option<Signal>) -> Rc<Compact
         })
     });
     let summarize = Callback { id: 0, hook: Rc::new(summarize) };
-    Rc::new(CompactionRequest { mode: CompactionMode::Provider, is_forced: true, summarize, provider: None })
+    Rc::new(CompactionRequest {
+        mode: CompactionMode::Provider,
+        is_forced: true,
+        tokens: None,
+        summarize,
+        provider: None,
+    })
 }
 
 fn say(world: &World, process: &Process, session: &Rc<OpenSession>, dialect: Dialect, input: &str) -> Value {
