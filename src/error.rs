@@ -94,6 +94,8 @@ codes! {
     StateOwnerConflict = "state_owner_conflict",
     /// The service keeps the conversation, or another one, although the session's owner says otherwise.
     ConversationConflict = "conversation_conflict",
+    /// The service does not continue the chain of responses, and the owner's `onLost` is "fail".
+    ChainLost = "chain_lost",
     /// The model could not be called, or gave no complete answer.
     ModelError = "model_error",
     /// A function of the application threw or returned something unexpected.
@@ -174,6 +176,13 @@ impl Error {
     #[must_use]
     pub fn with_message(mut self, message: String) -> Self {
         self.0.message = message;
+        self
+    }
+
+    /// Replaces the code; the message and the details stay.
+    #[must_use]
+    pub fn with_code(mut self, code: ErrorCode) -> Self {
+        self.0.code = code;
         self
     }
 

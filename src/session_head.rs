@@ -518,6 +518,8 @@ pub struct StoredOwner {
     pub id: Option<String>,
     /// True if a chain of responses may begin with none.
     pub auto: bool,
+    /// True if a run fails where the service does not continue the chain. Older builds begin it again.
+    pub fails_if_lost: bool,
     /// Fields that a newer build wrote.
     pub unknown: UnknownFields,
 }
@@ -525,6 +527,7 @@ encode_with_unknown_fields!(struct StoredOwner {
     0 => kind,
     1 => id,
     2 => auto,
+    3 => fails_if_lost,
 });
 
 /// An unfinished run in the head. Its journal is in the table `runs`.

@@ -26,6 +26,7 @@ export type ErrorCode =
   | "store_error"
   | "state_owner_conflict"
   | "conversation_conflict"
+  | "chain_lost"
   | "handoff_filter_not_supported"
   | "model_error"
   | "callback_failed"
@@ -68,6 +69,8 @@ interface KnownDetails {
   rate_limited: { retryAfterMs?: number };
   /** The conversation that the answer named. */
   conversation_conflict: { conversationId?: string | null };
+  /** Of the request that the service refused; none if other instructions or tools were seen before it was sent. */
+  chain_lost: ModelErrorDetails;
   model_error: ModelErrorDetails;
   /** Of the failed request that is not repeated. */
   replay_unsafe: ModelErrorDetails;

@@ -12,7 +12,7 @@ import type {
   Part,
   ToolInvocation,
 } from "./message.js";
-import type { ReplayPolicy, Rendered, RenderedBody, RenderRequest } from "./replay.js";
+import type { Reducer, ReplayPolicy, Rendered, RenderedBody, RenderRequest } from "./replay.js";
 import type { ErrorCode } from "./error.js";
 import type { EffectAnswer, PendingRun, ResumeRequest, Run, RunRequest } from "./run.js";
 import type { Page } from "./store.js";
@@ -44,6 +44,8 @@ export interface SessionOptions {
    *  and the end of a run are written at once. Default 0: nothing is lost. */
   flushMs?: number;
   replay?: ReplayPolicy;
+  /** Compacts by itself when a run is over whose newest request was large. */
+  compaction?: AutomaticCompaction;
   /** History providers of the runs and renders of the session object that this call resolves to. */
   providers?: HistoryProvider[];
   metadata?: Record<string, unknown>;
@@ -63,8 +65,24 @@ export type StateOwner =
    *  the last one and the next question. Requests contain nothing of the stored history, which gets each turn once. */
   | { kind: "caller" }
   | { kind: "conversation"; conversationId: string }
-  | { kind: "response"; previousResponseId: string; auto?: boolean }
-  | { kind: "response"; previousResponseId?: undefined; auto: true };
+  | {
+      kind: "response";
+      previousResponseId: string;
+      auto?: boolean;
+      /** "fail": a run that the service does not let continue the chain fails with `chain_lost`. Absent: with
+       *  `model_error`, or `config_invalid` for other instructions or tools. */
+      onLost?: "fail";
+    }
+  | {
+      kind: "response";
+      previousResponseId?: undefined;
+      auto: true;
+      /** The service does not continue the chain: it lost the response (30 days at OpenAI, five minutes at Anthropic),
+       *  another request continued it, or other instructions, tools or parameters must begin another one. "restart"
+       *  (default): the request is sent again with the history, and the run reports `chain_restarted`. "fail": the run
+       *  fails with `chain_lost`, and nothing is sent again. It is stored with the owner. */
+      onLost?: "restart" | "fail";
+    };
 
 /** "run": one atomic append when the run succeeds. "call": after each model call its new inputs and its answer, as a
  *  service stores them; results that end the run are not stored. "result": as "call", and each tool result the moment
@@ -270,9 +288,25 @@ export type Compactor =
     }
   | { mode: "provider"; summarize: (body: Bytes, mode: "provider") => string | Promise<string> };
 
+/** When a run finishes and its newest model call had `tokens` or more, of input with the cached ones and of output, as
+ *  the provider reported them, else as estimated, then the session is compacted as by `compact`, in the background: no
+ *  run waits for it. A failure is reported to `onWarning`, and the next run that is large tries again. The originals stay
+ *  stored. Nothing is asked for where `compact` with this `mode` is `config_invalid` or `state_owner_conflict`. It is
+ *  for this session object, as `replay` is: pass it whenever the session is opened. */
+export type AutomaticCompaction = Compactor & {
+  /** Well above what instructions, tools and a compacted history need: each large run is followed by a compaction. */
+  tokens: number;
+  /** Reducers of requests whose history is longer than `tokens`, as estimated after those of `replay`: what shortens
+   *  them until it is compacted, and where it cannot be. They do not apply to what a service keeps. */
+  fallback?: Reducer[];
+};
+
 export type CompactOptions = Compactor & {
   /** Compacts less than ten answers, calls and results, too. Default false. */
   force?: boolean;
+  /** Compacts if the newest model call had so many tokens or more, instead of ten answers, calls and results: as in
+   *  `AutomaticCompaction`, for a process that ends with its run and awaits it. */
+  tokens?: number;
   /** The body's dialect. Default: that of the last run or render of this session object, with its `params`, else that
    *  of the newest stored answer, with its model. With "provider" the body also has the instructions and tools of the
    *  last run or render in this dialect. */
@@ -280,7 +314,7 @@ export type CompactOptions = Compactor & {
   /** Members of the body, such as `model` and `max_tokens`. Only with `dialect`. */
   params?: Record<string, unknown>;
 };
-/** Compacted: "threshold" (there are ten answers, calls and results, or more), "forced" (`force`), "was_deferred" (an
+/** Compacted: "threshold" (there are ten answers, calls and results, or `tokens`, or more), "forced" (`force`), "was_deferred" (an
  *  earlier call was "deferred"). Not compacted: "below_threshold"; "nothing_new" (no turn is over that is not
  *  compacted); "no_summary" (the provider could not summarize the conversation); "deferred" (made when the turn is
  *  over: by this object, else by the next call that can); "under_way" (another call here); "superseded" (another tab

@@ -3,6 +3,7 @@
 //! A binding reads them with a deserializer of its own, which gives what is not read with them, data and functions, in
 //! the types that [`OptionTypes`] names.
 
+mod compaction;
 mod handoff;
 mod invocations;
 #[cfg(feature = "engine")]
@@ -17,6 +18,8 @@ mod tools;
 mod values;
 mod words;
 
+#[cfg(feature = "web")]
+pub use compaction::CompactionModeOption;
 pub use handoff::HandoffOptions;
 pub use invocations::{InvocationQuery, MAX_PAGE, audit_query};
 #[cfg(feature = "engine")]

@@ -1,11 +1,12 @@
 //! The options of a session.
 
+use super::compaction::CompactionOptions;
 use super::option_types::OptionTypes;
 use super::replay::ReplayOptions;
 use super::values::MillisOption;
 use super::words::words;
 use crate::error::{Error, ErrorCode, Result};
-use crate::owner::{OnConflict, StateOwner};
+use crate::owner::{OnConflict, OnLost, StateOwner};
 use crate::run::{OnStop, Persistence};
 use crate::session::SessionSettings;
 use serde::Deserialize;
@@ -36,6 +37,11 @@ words!(
     OnConflictOption: OnConflict { "throw" => OnConflict::Throw, "warn" => OnConflict::Warn, "clear" => OnConflict::Clear }
 );
 
+words!(
+    /// `owner.onLost`.
+    OnLostOption: OnLost { "restart" => OnLost::Restart, "fail" => OnLost::Fail }
+);
+
 /// The options of `Rethread.session`.
 #[derive(Deserialize)]
 #[serde(bound = "", deny_unknown_fields, rename_all = "camelCase")]
@@ -49,6 +55,7 @@ pub struct SessionOptions<T: OptionTypes> {
     pub on_stop: Option<OnStopOption>,
     pub flush_ms: Option<MillisOption<0, 60_000>>,
     pub replay: Option<ReplayOptions<T>>,
+    pub compaction: Option<CompactionOptions<T>>,
     /// Read by the facade.
     #[serde(rename = "providers")]
     _providers: Option<T::Value>,
@@ -68,6 +75,7 @@ impl<T: OptionTypes> Default for SessionOptions<T> {
             on_stop: None,
             flush_ms: None,
             replay: None,
+            compaction: None,
             _providers: None,
             metadata: None,
         }
@@ -91,6 +99,7 @@ impl<T: OptionTypes> SessionOptions<T> {
             trim_trailing_results: self.trim_trailing_results,
             flush_ms: self.flush_ms.map(|option| option.0),
             replay: self.replay.map(Into::into),
+            compaction: self.compaction.map(Into::into),
             on_stop: self.on_stop.map(|option| option.0),
         })
     }
@@ -113,13 +122,15 @@ pub struct OwnerOptions {
     conversation_id: Option<String>,
     previous_response_id: Option<String>,
     auto: Option<bool>,
+    on_lost: Option<OnLostOption>,
 }
 
 impl OwnerOptions {
     /// Converts the option.
     ///
     /// # Errors
-    /// `state_owner_conflict` for a member of another kind, `config_invalid` for a missing one.
+    /// `state_owner_conflict` for a member of another kind, `config_invalid` for a missing one and for an `onLost` that
+    /// the owner cannot have.
     pub fn into_owner(self) -> Result<StateOwner> {
         let kind = self.kind.0;
         let is_chain = self.previous_response_id.is_some() || self.auto == Some(true);
@@ -128,6 +139,16 @@ impl OwnerOptions {
             return Err(Error::new(
                 ErrorCode::StateOwnerConflict,
                 "`owner` names a second owner: `conversationId` belongs to the kind \"conversation\", `previousResponseId` and `auto` to \"response\"; pass those of one kind",
+            ));
+        }
+        let on_lost = self.on_lost.map(|option| option.0);
+        if on_lost.is_some() && kind != OwnerKind::Response {
+            return Err(Error::config("`owner.onLost` belongs to the kind \"response\""));
+        }
+        if on_lost == Some(OnLost::Restart) && self.previous_response_id.is_some() {
+            return Err(Error::config(
+                "`owner.onLost` is \"restart\", and the session lacks what came before the `previousResponseId`; pass \"fail\", or \
+                 `auto: true` without it",
             ));
         }
         let is_empty = |id: &Option<String>| id.as_deref() == Some("");
@@ -143,7 +164,9 @@ impl OwnerOptions {
                     "`owner.conversationId` is missing; pass the id that the service gave the conversation",
                 )),
             },
-            OwnerKind::Response if is_chain => Ok(StateOwner::Response { previous: self.previous_response_id }),
+            OwnerKind::Response if is_chain => {
+                Ok(StateOwner::Response { previous: self.previous_response_id, on_lost: on_lost.unwrap_or_default() })
+            }
             OwnerKind::Response => {
                 Err(Error::config("`owner` has neither `previousResponseId` nor `auto: true`; pass one of them"))
             }

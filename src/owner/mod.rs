@@ -12,7 +12,7 @@ mod transfer;
 
 pub use conversation_conflict::{ConversationCheck, OnConflict, check_conversation};
 pub use delta::{Delta, Unacknowledged};
-pub use state_owner::StateOwner;
+pub use state_owner::{OnLost, StateOwner};
 pub use transfer::transfer_findings;
 
 #[cfg(test)]

@@ -23,7 +23,20 @@ pub enum StateOwner {
     Response {
         /// The response after which the chain begins; `None` for a chain that begins with the first request.
         previous: Option<String>,
+        /// What happens if the service does not continue the chain.
+        on_lost: OnLost,
     },
+}
+
+/// What happens if a service does not continue a chain of responses: it lost the response, another request continued
+/// it, or the service keeps other instructions, tools or parameters with the chain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnLost {
+    /// A chain that began here begins again: the request is sent with the history.
+    #[default]
+    Restart,
+    /// The run fails with `chain_lost`, and nothing is sent again.
+    Fail,
 }
 
 /// The numbers of the kinds in [`StoredOwner`].
@@ -49,7 +62,25 @@ impl StateOwner {
     /// Returns true for a chain of responses that began with a request of the session, which has all of it.
     #[must_use]
     pub fn began_here(&self) -> bool {
-        *self == Self::Response { previous: None }
+        matches!(self, Self::Response { previous: None, .. })
+    }
+
+    /// Creates a chain of responses that begins again if it is lost.
+    #[must_use]
+    pub fn response(previous: Option<String>) -> Self {
+        Self::Response { previous, on_lost: OnLost::default() }
+    }
+
+    /// Returns true for a chain that is sent again with the history if the service does not continue it.
+    #[must_use]
+    pub fn restarts_if_lost(&self) -> bool {
+        matches!(self, Self::Response { previous: None, on_lost: OnLost::Restart })
+    }
+
+    /// Returns true for a chain whose loss is a failure with a code of its own.
+    #[must_use]
+    pub fn fails_if_lost(&self) -> bool {
+        matches!(self, Self::Response { on_lost: OnLost::Fail, .. })
     }
 
     /// Returns the value of `kind` in the public types.
@@ -81,7 +112,7 @@ impl StateOwner {
         match self {
             Self::Session | Self::Caller => None,
             Self::Conversation { id } => Some(ServiceMark { conversation: Some(id.clone()), ..ServiceMark::default() }),
-            Self::Response { previous } => {
+            Self::Response { previous, .. } => {
                 response_id.map(|_| ServiceMark { chain_start: previous.clone(), ..ServiceMark::default() })
             }
         }
@@ -93,7 +124,7 @@ impl StateOwner {
         match self {
             Self::Session | Self::Caller => false,
             Self::Conversation { id } => mark.conversation.as_ref() == Some(id),
-            Self::Response { previous } => {
+            Self::Response { previous, .. } => {
                 mark.conversation.is_none()
                     && response_id.is_some()
                     && (mark.chain_start == *previous || previous.as_deref() == response_id)
@@ -113,7 +144,7 @@ impl StateOwner {
     #[must_use]
     pub fn replaces_chain(&self, compaction: &ActiveSummary) -> bool {
         match self {
-            Self::Response { previous } => previous.is_none() || compaction.stored.chain_start == *previous,
+            Self::Response { previous, .. } => previous.is_none() || compaction.stored.chain_start == *previous,
             _ => false,
         }
     }
@@ -143,10 +174,10 @@ impl StateOwner {
             Self::Session => (SESSION, None),
             Self::Caller => (CALLER, None),
             Self::Conversation { id } => (CONVERSATION, Some(id.clone())),
-            Self::Response { previous } => (RESPONSE, previous.clone()),
+            Self::Response { previous, .. } => (RESPONSE, previous.clone()),
         };
-        let auto = matches!(self, Self::Response { previous: None });
-        StoredOwner { kind, id, auto, ..StoredOwner::default() }
+        let (auto, fails_if_lost) = (self.began_here(), self.fails_if_lost());
+        StoredOwner { kind, id, auto, fails_if_lost, ..StoredOwner::default() }
     }
 
     /// Reads the owner in a session's head.
@@ -160,7 +191,10 @@ impl StateOwner {
             (SESSION, None) => Ok(Self::Session),
             (CALLER, None) => Ok(Self::Caller),
             (CONVERSATION, Some(id)) => Ok(Self::Conversation { id: id.clone() }),
-            (RESPONSE, previous) => Ok(Self::Response { previous: previous.clone() }),
+            (RESPONSE, previous) => {
+                let on_lost = if stored.fails_if_lost { OnLost::Fail } else { OnLost::Restart };
+                Ok(Self::Response { previous: previous.clone(), on_lost })
+            }
             _ => Err(Error::new(
                 ErrorCode::UnsupportedVersion,
                 "a newer version of this library gave the session an owner that this version does not know; update it, or open the session \
@@ -177,12 +211,15 @@ impl StateOwner {
             Self::Conversation { id } => {
                 out.text("conversationId", id);
             }
-            Self::Response { previous: Some(previous) } => {
+            Self::Response { previous: Some(previous), .. } => {
                 out.text("previousResponseId", previous);
             }
-            Self::Response { previous: None } => {
+            Self::Response { previous: None, .. } => {
                 out.bool("auto", true);
             }
+        }
+        if self.fails_if_lost() {
+            out.text("onLost", "fail");
         }
     }
 }

@@ -3,7 +3,7 @@
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
-use super::{Delta, StateOwner, Unacknowledged};
+use super::{Delta, OnLost, StateOwner, Unacknowledged};
 use crate::error::ErrorCode;
 use crate::history::{History, HistoryEntry};
 use crate::id::Seed;
@@ -93,7 +93,7 @@ fn r22_marks_of_another_owner_acknowledge_nothing() {
     let stored = history(&[("a", "r1", None), ("A", "r1", Some((0, &[])))]);
     let other = StateOwner::Conversation { id: "other".into() };
     assert_eq!(sent(&stored, &other), ["a", "A"]);
-    assert_eq!(sent(&stored, &StateOwner::Response { previous: None }), ["a", "A"]);
+    assert_eq!(sent(&stored, &StateOwner::response(None)), ["a", "A"]);
 }
 
 #[test]
@@ -116,8 +116,11 @@ fn r32_what_is_new_is_found_without_the_rest_of_the_history() {
 
 #[test]
 fn r22_an_owner_survives_its_stored_form() {
-    let response = |previous: Option<&str>| StateOwner::Response { previous: previous.map(Into::into) };
-    for owner in [StateOwner::Session, StateOwner::Caller, conversation(), response(None), response(Some("resp_1"))] {
+    let response = |previous: Option<&str>| StateOwner::response(previous.map(Into::into));
+    let failing = StateOwner::Response { previous: None, on_lost: OnLost::Fail };
+    let all =
+        [StateOwner::Session, StateOwner::Caller, conversation(), response(None), response(Some("resp_1")), failing];
+    for owner in all {
         assert_eq!(StateOwner::from_stored(&owner.to_stored()).unwrap(), owner);
     }
     let newer = StoredOwner { kind: 9, ..StoredOwner::default() };

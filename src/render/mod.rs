@@ -44,7 +44,7 @@ pub use renderer::{RenderStep, Rendered, Renderer};
 pub use replayed_messages::replayed_messages;
 pub use request::{RenderInput, RenderRequest};
 pub use settled_body::{BodyLedger, SettledBody};
-pub use summary_body::compaction_body;
+pub use summary_body::{compaction_body, estimated_tokens};
 
 #[cfg(test)]
 mod tests;

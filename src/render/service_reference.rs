@@ -44,7 +44,7 @@ impl ServiceReference {
                 keeps_head: false,
                 kept_head: None,
             }),
-            StateOwner::Response { previous } => {
+            StateOwner::Response { previous, .. } => {
                 let is_replaced =
                     delta.and_then(Delta::compaction).is_some_and(|compaction| owner.replaces_chain(compaction));
                 let start = previous.as_deref().filter(|_| !is_replaced);

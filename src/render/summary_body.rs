@@ -14,7 +14,7 @@ use crate::message::{Message, Role};
 use crate::provider::{ProviderRequest, extra_content, names_tool_choice, spec};
 use crate::replay::{
     DraftMessage, DraftOrigin, HistoryScope, Policy, PolicyLayer, ReducerCache, ReducerReplies, ReplayInput,
-    RequestDraft, TrimmedResults, replay,
+    RequestDraft, TrimmedResults, estimated_tokens as draft_tokens, replay,
 };
 
 /// The last message of a body that asks a model for a summary.
@@ -42,7 +42,7 @@ impl CoveredMessages<'_> {
     ) -> Result<T> {
         let Self { history, end } = self;
         let call = PolicyLayer { reducers: Some(Vec::new()), ..request.policy.call.clone() };
-        let policy = Policy { call, ..request.policy.clone() };
+        let policy = Policy { call, fallback: None, ..request.policy.clone() };
         let mut trimmed = TrimmedResults::default();
         trimmed.update(history, &policy);
         let (cache, replies) = (ReducerCache::default(), ReducerReplies::default());
@@ -79,6 +79,14 @@ impl CoveredMessages<'_> {
         });
         build(draft, &RenderRequest { policy: &policy, ..*request })
     }
+}
+
+/// Returns the estimated tokens of a history, as the policy shows it without reducers.
+#[must_use]
+pub fn estimated_tokens(history: &History, request: &RenderRequest<'_>, now: Ms) -> u64 {
+    let all = CoveredMessages { history, end: history.messages().len() };
+    // Counting does not fail.
+    all.drafted(request, &|_, _| true, now, &mut |draft, _| Ok(draft_tokens(&draft))).unwrap_or(0)
 }
 
 /// Returns the body that asks for a summary of these messages.

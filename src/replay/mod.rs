@@ -23,10 +23,13 @@ pub use citations::{CompletedTurns, TrimmedResults};
 pub use cut::Cut;
 pub use handoff_view::HandoffView;
 pub use input::{HistoryScope, ReplayInput};
-pub use policy::{Citations, DanglingCalls, OnStale, Policy, PolicyLayer, ReplayChanges, StaleUnit, UnboundReasoning};
+pub use policy::{
+    Citations, DanglingCalls, FallbackReducers, OnStale, Policy, PolicyLayer, ReplayChanges, StaleUnit,
+    UnboundReasoning,
+};
 pub use reduce::{
     Callback, PendingQuestion, QuestionKind, Reducer, ReducerCache, ReducerQuestion, ReducerReplies, ReducerReply,
-    shortened,
+    estimated_tokens, shortened,
 };
 pub use request_draft::{DraftCall, DraftMessage, DraftOrigin, DraftResult, ExtraContent, RequestDraft};
 pub use selection::{CallOutcome, ReplayChoice, ReplaySelection, SelectedCall, SelectedRange};

@@ -93,6 +93,14 @@ pub struct PolicyLayer {
     pub changes: Option<ReplayChanges>,
 }
 
+/// Reducers that run only if a request has more than so many tokens, as estimated.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct FallbackReducers {
+    pub tokens: u64,
+    pub reducers: Vec<Reducer>,
+}
+
 /// The settings of all levels. Precedence, field by field: call, append, tool, session, channel, global, built-in.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
@@ -103,6 +111,8 @@ pub struct Policy {
     pub session: PolicyLayer,
     pub channel: PolicyLayer,
     pub global: PolicyLayer,
+    /// The reducers of requests that are too large after those of a level.
+    pub fallback: Option<FallbackReducers>,
     /// True if earlier requests of the session asked the service to drop reasoning: so do the later ones, unless a
     /// level says otherwise.
     pub has_dropped: bool,
@@ -168,6 +178,12 @@ impl Policy {
     #[must_use]
     pub fn reducers(&self) -> &[Reducer] {
         self.list(|layer| layer.reducers.as_deref())
+    }
+
+    /// Returns the reducers, and those of a request that is too large.
+    pub(super) fn all_reducers(&self) -> impl Iterator<Item = &Reducer> {
+        let fallback = self.fallback.as_ref().map_or(&[][..], |fallback| &fallback.reducers);
+        self.reducers().iter().chain(fallback)
     }
 
     /// Returns the groups of hosts that serve the same models. They are those of one level.

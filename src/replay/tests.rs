@@ -265,6 +265,7 @@ fn r10_the_innermost_level_that_sets_a_field_is_used() {
         let [call, tool, session, channel, global] = levels;
         let layer = |value: Option<f64>| value.map_or_else(PolicyLayer::default, window);
         Policy {
+            fallback: None,
             call: layer(call),
             tools: tool.map(|tool| ("a".to_owned(), Window::from_millis(tool).unwrap())).into_iter().collect(),
             session: layer(session),

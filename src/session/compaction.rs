@@ -9,12 +9,14 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, FindingCode};
 use crate::history::{Compactable, StoredSummary};
 use crate::json::{Json, ObjectWriter};
-use crate::message::{AnswerMeta, Dialect};
+use crate::message::{AnswerMeta, Dialect, Usage};
 use crate::owner::{Delta, StateOwner};
 use crate::provider::{
     ProviderRequest, ProviderSummary, Settings, can_compact, compacted_items, compaction_request, read_provider_summary,
 };
-use crate::render::{ProviderCompactionBody, RenderRequest, compaction_body, provider_compaction_body};
+use crate::render::{
+    ProviderCompactionBody, RenderRequest, compaction_body, estimated_tokens, provider_compaction_body,
+};
 use crate::replay::PolicyLayer;
 use crate::store::{Change, HeadEdit};
 use std::collections::BTreeMap;
@@ -73,7 +75,7 @@ async fn compact_now(session: &Rc<OpenSession>, request: &CompactionRequest) -> 
         CompactionOutcome::Forced
     } else if was_deferred {
         CompactionOutcome::WasDeferred
-    } else if item_count >= MIN_ITEMS {
+    } else if request.tokens.map_or(item_count >= MIN_ITEMS, |_| has_reached(session, request)) {
         CompactionOutcome::Threshold
     } else {
         return Ok(CompactionOutcome::BelowThreshold);
@@ -136,7 +138,7 @@ fn question(
 /// # Errors
 /// `state_owner_conflict` if the session's owner cannot have its conversation shortened like this; `config_invalid` if
 /// the provider cannot.
-fn resolve_mode(session: &OpenSession, request: &CompactionRequest) -> Result<CompactionMode> {
+pub(super) fn resolve_mode(session: &OpenSession, request: &CompactionRequest) -> Result<CompactionMode> {
     let mode = mode_for_owner(session, request.mode)?;
     if mode == CompactionMode::Provider {
         check_can_compact(request_setup(session, request)?.provider.dialect)?;
@@ -155,7 +157,7 @@ fn mode_for_owner(session: &OpenSession, mode: CompactionMode) -> Result<Compact
             return Ok(CompactionMode::PreviousResponseId);
         }
         (StateOwner::Session, CompactionMode::Provider) => return Ok(CompactionMode::Provider),
-        (StateOwner::Response { previous }, mode) if previous.is_none() || is_held => {
+        (StateOwner::Response { previous, .. }, mode) if previous.is_none() || is_held => {
             let is_by_provider = mode == CompactionMode::Provider;
             return Ok(if is_by_provider { CompactionMode::Provider } else { CompactionMode::Input });
         }
@@ -174,6 +176,29 @@ fn mode_for_owner(session: &OpenSession, mode: CompactionMode) -> Result<Compact
         }
     };
     Err(Error::new(ErrorCode::StateOwnerConflict, format!("the session cannot be compacted like this: {problem}")))
+}
+
+/// Returns true if the newest request was as large as a compaction of so many tokens needs, and had the messages that
+/// are not compacted yet.
+pub(super) fn has_reached(session: &OpenSession, request: &CompactionRequest) -> bool {
+    request.tokens.is_some_and(|tokens| newest_tokens(session, request).is_some_and(|newest| newest >= tokens))
+}
+
+/// Returns the tokens of the newest request and its answer: as the provider reported them, else estimated. `None` if
+/// there is no answer after the last compaction.
+fn newest_tokens(session: &OpenSession, request: &CompactionRequest) -> Option<u64> {
+    let RequestSetup { provider, instructions, tools } = request_setup(session, request).ok()?;
+    let policy = session.policy(PolicyLayer::default(), BTreeMap::new());
+    let now = session.context.now();
+    let log = session.log.borrow();
+    let start = log.history.compaction().map_or(0, |compaction| compaction.end);
+    let since = log.history.messages().get(start..).unwrap_or_default();
+    let newest = since.iter().rev().find_map(|message| message.answer.as_ref())?;
+    let total = |usage: Usage| usage.input.saturating_add(usage.output);
+    let reported = newest.usage.map(total).filter(|tokens| *tokens > 0);
+    let request =
+        RenderRequest { provider: &provider, instructions: instructions.as_deref(), tools: &tools, policy: &policy };
+    Some(reported.unwrap_or_else(|| estimated_tokens(&log.history, &request, now)))
 }
 
 /// Returns what a compaction may cover now.
@@ -282,7 +307,7 @@ fn chain_request(session: &OpenSession, provider: &ProviderRequest, end: usize) 
 /// Returns the response before the chain that a compaction made now contains.
 fn chain_start(session: &OpenSession) -> Result<Option<String>> {
     Ok(match session.owner()? {
-        StateOwner::Response { previous } => previous,
+        StateOwner::Response { previous, .. } => previous,
         _ => session.log.borrow().history.compaction().and_then(|compaction| compaction.stored.chain_start.clone()),
     })
 }

@@ -1,7 +1,7 @@
 //! The compaction of a session that is under way, or waits for a turn to be over.
 
 use crate::provider::{ProviderRequest, ToolDefinition};
-use crate::replay::Callback;
+use crate::replay::{Callback, FallbackReducers, Reducer};
 use crate::run::RunSetup;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -45,10 +45,36 @@ pub struct CompactionRequest {
     pub mode: CompactionMode,
     /// True if little is compacted, too.
     pub is_forced: bool,
+    /// How many tokens the newest request must have had; without it a number of items counts.
+    pub tokens: Option<u64>,
     /// Writes the summary.
     pub summarize: Callback,
     /// The model that `summarize` calls, if the application named one.
     pub provider: Option<ProviderRequest>,
+}
+
+/// The option `compaction` of a session.
+#[derive(Clone)]
+pub struct AutomaticCompaction {
+    /// What is made.
+    pub request: Rc<CompactionRequest>,
+    /// What shortens requests while it is not made.
+    fallback: FallbackReducers,
+}
+
+impl AutomaticCompaction {
+    /// Creates the option. `tokens`: from how many tokens a request is large.
+    #[must_use]
+    pub fn new(tokens: u64, mode: CompactionMode, summarize: Callback, fallback: Vec<Reducer>) -> Self {
+        let request = CompactionRequest { mode, is_forced: false, tokens: Some(tokens), summarize, provider: None };
+        Self { request: Rc::new(request), fallback: FallbackReducers { tokens, reducers: fallback } }
+    }
+
+    /// Returns what shortens requests that are larger; `None` if nothing does.
+    #[must_use]
+    pub fn fallback(&self) -> Option<FallbackReducers> {
+        Some(self.fallback.clone()).filter(|fallback| !fallback.reducers.is_empty())
+    }
 }
 
 /// The compaction of a session: under way, or waiting for a turn to be over.
@@ -58,6 +84,8 @@ pub struct CompactionState {
     pub is_under_way: Cell<bool>,
     /// What waits for a turn to be over.
     pub deferred: RefCell<Option<Rc<CompactionRequest>>>,
+    /// What is compacted without a call of `compact`.
+    pub automatic: RefCell<Option<AutomaticCompaction>>,
     /// True if the session changed while a call of `compact` was under way, so that the deferred one may be possible
     /// now.
     pub must_check_again: Cell<bool>,
@@ -67,6 +95,11 @@ impl CompactionState {
     /// Returns true if a compaction waits for a turn to be over.
     pub fn is_deferred(&self) -> bool {
         self.deferred.borrow().is_some()
+    }
+
+    /// Returns the reducers of requests that are too large although the session compacts by itself.
+    pub fn fallback(&self) -> Option<FallbackReducers> {
+        self.automatic.borrow().as_ref().and_then(AutomaticCompaction::fallback)
     }
 
     /// Drops the deferred compaction.
@@ -91,7 +124,7 @@ impl CompactionMode {
 /// How a call of `compact` ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompactionOutcome {
-    /// It was made: there was enough to compact.
+    /// It was made: there was enough to compact, or the newest request was large enough.
     Threshold,
     /// It was made because of `force`.
     Forced,

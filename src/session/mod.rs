@@ -14,6 +14,7 @@ mod append;
 mod application;
 mod archive;
 mod audit;
+mod automatic_compaction;
 mod backup;
 mod branches;
 mod branching;
@@ -74,7 +75,7 @@ pub use backup::{Backup, BackupRestore, OnExisting, RestoredBackup};
 pub use branches::{Branch, BranchKind, branch_log, branches};
 pub use branching::{fork, switch_to};
 pub use compaction::compact;
-pub use compaction_state::{CompactionMode, CompactionOutcome, CompactionRequest, RequestSetup};
+pub use compaction_state::{AutomaticCompaction, CompactionMode, CompactionOutcome, CompactionRequest, RequestSetup};
 pub use context::{DEFAULT_NAME, DEFAULT_STORE_TIMEOUT, StoreContext, StoreSettings, concerns_settings};
 pub use erasure::delete_messages;
 pub use host::{

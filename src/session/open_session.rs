@@ -124,6 +124,7 @@ impl OpenSession {
         let branch = log.branch_number();
         let session = Self::of_log(&self.context, &self.id, (log, Some(branch)));
         session.policy.replace(self.policy.borrow().clone());
+        session.compaction.automatic.replace(self.compaction.automatic.borrow().clone());
         // Others of its fields are written with the next append to the branch that is shown.
         session.head_fields.borrow_mut().owner.clone_from(&self.head_fields.borrow().owner);
         session
@@ -263,6 +264,7 @@ impl OpenSession {
             session: self.policy.borrow().clone(),
             channel,
             global: self.context.settings.global.clone(),
+            fallback: self.compaction.fallback(),
             has_dropped: self.log.borrow().head.has_dropped || self.renderer.borrow().has_unsaved_drop(),
         }
     }
@@ -536,6 +538,7 @@ impl OpenSession {
             }
             if run.machine().status() == RunStatus::Finished {
                 self.ask_for_title();
+                self.request_automatic_compaction();
             }
             self.keep_ended_run(run);
             self.update_pending_soon();

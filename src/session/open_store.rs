@@ -1,5 +1,6 @@
 //! An open store and its open sessions.
 
+use super::compaction_state::AutomaticCompaction;
 use super::context::StoreContext;
 use super::erasure::finish_cut_off_erasure;
 use super::head_fields::HeadFields;
@@ -42,6 +43,8 @@ pub struct SessionSettings {
     pub flush_ms: Option<Ms>,
     /// Its replay settings.
     pub replay: Option<PolicyLayer>,
+    /// When it is compacted without a call of `compact`.
+    pub compaction: Option<AutomaticCompaction>,
     /// What is stored of a run that is cancelled.
     pub on_stop: Option<OnStop>,
 }
@@ -119,6 +122,9 @@ impl OpenStore {
         }
         if let Some(trims) = settings.trim_trailing_results {
             session.trim_trailing_results.set(trims);
+        }
+        if settings.compaction.is_some() {
+            session.compaction.automatic.replace(settings.compaction);
         }
         if let Some(flush_ms) = settings.flush_ms {
             session.flush_ms.set(flush_ms);

@@ -75,9 +75,10 @@ impl OpenSession {
 /// with it.
 ///
 /// # Errors
-/// `config_invalid` if the chain did not begin here.
+/// `config_invalid` if the chain did not begin here; `chain_lost` if it may not begin again.
 fn restart(owner: &StateOwner) -> Result<Finding> {
-    let text = StateRefusal::HeadChanged.restarted().filter(|_| owner.began_here()).ok_or_else(changed_head)?;
+    let text = StateRefusal::HeadChanged.restarted().filter(|_| owner.restarts_if_lost());
+    let text = text.ok_or_else(|| changed_head(owner))?;
     Ok(Finding::warning(FindingCode::ChainRestarted, text))
 }
 

@@ -170,6 +170,41 @@ test('r77_each_error_of_threads_is_a_thread_that_begins_again_or_an_error_that_s
   await compare();
 });
 
+test('r25_r77_a_lost_thread_fails_the_run_by_option_also_after_a_reload', async () => {
+  const fail = { ...THREAD, onLost: 'fail' };
+  const { session, provider, lane, pass, ask, finish, chain, compare } = await chat('lost', fail);
+  await finish(session, { input: 'One' }, { text: 'First.' });
+  session[Symbol.dispose]();
+  const again = await rethread.session('lost');
+  assert.deepEqual(again.owner, fail);
+  // Other instructions would begin another thread: nothing is sent.
+  const long = { dialect: 'anthropic', instructions: 'Be long.', input: 'Two', params: { model: 'm' }, tools: look };
+  await assert.rejects(again.render(long), { code: 'chain_lost' });
+  await pass(5);
+  const { status, error, report } = await ask(again, { input: 'Two' }, [{ text: 'Second.' }]);
+  assert.deepEqual([status, error.code], ['failed', 'chain_lost']);
+  assert.deepEqual([error.details.status, error.details.providerCode], [404, 'thread_not_found']);
+  assert.match(error.message, /owner: \{ kind: "response", auto: true \}/);
+  assert.ok(!report.some(({ code }) => code === 'chain_restarted'));
+  assert.deepEqual(await chain(), ['create', 'continue thread_not_found']);
+  // The user goes on as the error says.
+  const [{ id }] = await again.pendingRuns();
+  await rethread.session('lost', { owner: THREAD });
+  assert.deepEqual(again.owner, THREAD);
+  await lane.script([{ text: 'Second.' }]);
+  const resumed = await drive(await again.resume(id, { provider, tools: look })).result;
+  assert.equal(resumed.status, 'finished', JSON.stringify(resumed.error));
+  assert.equal(resumed.report.filter(({ code }) => code === 'chain_restarted').length, 1);
+  assert.deepEqual((await chain()).slice(2), ['continue thread_not_found', 'create']);
+  await compare(again);
+  for (const owner of [
+    { kind: 'session', onLost: 'fail' },
+    { kind: 'response', previousResponseId: 'msg_1', onLost: 'restart' },
+    { ...THREAD, onLost: 'never' },
+  ])
+    await assert.rejects(rethread.session('invalid', { owner }), { code: 'config_invalid' });
+});
+
 test('r23_r77_other_instructions_and_tools_begin_the_thread_again_before_anything_is_refused', async () => {
   const { session, lane, finish, chain, compare, sent } = await chat('head');
   const find = { find: { execute: () => 'there' } };

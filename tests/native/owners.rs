@@ -6,6 +6,7 @@ mod caller;
 mod conflicts;
 mod erasures;
 mod filters;
+mod lost_chains;
 mod other_runs;
 mod repetitions;
 mod thread_interleavings;
@@ -33,7 +34,7 @@ fn conversation() -> StateOwner {
 }
 
 fn automatic() -> StateOwner {
-    StateOwner::Response { previous: None }
+    StateOwner::response(None)
 }
 
 fn owned(id: &str, owner: StateOwner) -> RunSetup {
@@ -84,7 +85,7 @@ fn r25_so_17_19_a_chain_advances_on_the_newest_response() {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
     let mut service = Service::new(rounds(1)).with_response("resp_given");
-    let given = StateOwner::Response { previous: Some("resp_given".into()) };
+    let given = StateOwner::response(Some("resp_given".into()));
     ask(&mut host, &mut service, owned("r1", given.clone()), "One");
     let outcome = ask(&mut host, &mut service, owned("r2", given), "Two");
     assert_eq!(outcome.response_id.as_deref(), Some("resp_4"));
@@ -163,7 +164,7 @@ fn r23_so_2_parallel_calls_are_answered_in_one_batch() {
 
 #[test]
 fn r28_so_26_what_a_service_acknowledged_is_not_sent_again_after_a_kill() {
-    for owner in [automatic(), StateOwner::Response { previous: Some("resp_given".into()) }] {
+    for owner in [automatic(), StateOwner::response(Some("resp_given".into()))] {
         for writes in 0..8 {
             let store = MemoryStore::default();
             let mut service = Service::new(rounds(2)).with_response("resp_given");
@@ -414,7 +415,7 @@ fn r25_a_chain_that_the_service_forgot_begins_again_with_the_history() {
     assert_eq!(history_of(&mut host), words_of(service.newest()));
     // What came before a response that the application gave is not stored here.
     let mut service = Service::new(rounds(0)).with_response("resp_given");
-    let given = StateOwner::Response { previous: Some("resp_given".into()) };
+    let given = StateOwner::response(Some("resp_given".into()));
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
     ask(&mut host, &mut service, owned("r1", given.clone()), "One");
@@ -458,7 +459,7 @@ fn r22_a_change_of_owner_reports_what_only_the_service_has() {
         let of_code = outcome.report.iter().filter(|finding| finding.code.as_str() == "not_transferred");
         of_code.map(|finding| finding.message_id.is_some()).collect::<Vec<_>>()
     };
-    let given = StateOwner::Response { previous: Some("resp_given".into()) };
+    let given = StateOwner::response(Some("resp_given".into()));
     service.extra_output = vec![
         json!({ "type": "web_search_call", "id": "ws_1", "status": "completed", "action": { "type": "search", "query": "x" } }),
         json!({ "type": "reasoning", "id": "rs_1", "summary": [] }),

@@ -1,11 +1,12 @@
 //! Open sessions and the loop that drives runs, as every binding has them, over a host with a clock of its own (R81).
 
-#[cfg(not(target_arch = "wasm32"))]
 mod additions;
 #[cfg(not(target_arch = "wasm32"))]
 mod adoption;
 #[cfg(not(target_arch = "wasm32"))]
 mod annotations;
+mod automatic_compaction;
+#[cfg(not(target_arch = "wasm32"))]
 mod backup;
 mod branch_views;
 mod branches;
@@ -373,7 +374,13 @@ fn r81_r30_a_compaction_waits_for_the_run_and_covers_its_turn() {
     let session = world.run(process.session(SessionSettings::default()));
     let run = world.run(start(&session, in_mode(Persistence::Run, CHAT), "Go")).unwrap();
     let summarize = rethread::replay::Callback { id: 0, hook: Rc::new(()) };
-    let request = Rc::new(CompactionRequest { mode: CompactionMode::Auto, is_forced: true, summarize, provider: None });
+    let request = Rc::new(CompactionRequest {
+        mode: CompactionMode::Auto,
+        is_forced: true,
+        tokens: None,
+        summarize,
+        provider: None,
+    });
     assert_eq!(world.run(compact(&session, request)), Ok(CompactionOutcome::Deferred));
     assert!(session.log.borrow().head.has_deferred_compaction);
     assert_eq!(world.run(process.drive(&run, &three_tools)).status, RunStatus::Finished);

@@ -473,6 +473,9 @@ fn r22_r67_heads_with_owners() {
         session.owner = owned_by(kind, id, auto);
         fixed(&format!("head_owner_{name}"), RecordKind::Head, &session);
     }
+    let mut session = SessionHead::new("s", 5);
+    session.owner = StoredOwner { fails_if_lost: true, ..owned_by(3, None, true) };
+    fixed("head_owner_on_lost", RecordKind::Head, &session);
 }
 
 #[test]

@@ -428,6 +428,7 @@ export async function conversation(rethread: Rethread): Promise<void> {
     dialect: "anthropic",
     params: { max_tokens: 5 },
   });
+  await session.compact({ tokens: 100_000, summarize: async () => "" });
   const why: CompactReason = compacted.compacted ? "threshold" : compacted.reason;
   console.log(why);
   const stop = session.subscribe(() => {});
@@ -732,6 +733,22 @@ export async function refused(rethread: Rethread, session: Session): Promise<voi
   await rethread.session("s", { persistence: "call", trimTrailingResults: true });
   // @ts-expect-error no such mode
   await rethread.session("s", { persistence: "turn" });
+  await rethread.session("s", { owner: { kind: "response", auto: true, onLost: "fail" } });
+  await rethread.session("s", { owner: { kind: "response", previousResponseId: "msg_1", onLost: "fail" } });
+  // @ts-expect-error the session lacks what came before
+  await rethread.session("s", { owner: { kind: "response", previousResponseId: "msg_1", onLost: "restart" } });
+  // @ts-expect-error only a chain is lost
+  await rethread.session("s", { owner: { kind: "session", onLost: "fail" } });
+  await rethread.session("s", {
+    compaction: {
+      mode: "provider",
+      tokens: 100_000,
+      summarize: async (body, mode) => `${body.length} ${mode}`,
+      fallback: [{ type: "token_budget", tokens: 90_000 }],
+    },
+  });
+  // @ts-expect-error from how many tokens on
+  await rethread.session("s", { compaction: { summarize: async () => "" } });
   await rethread.session("s", { owner: { kind: "caller" } });
   // @ts-expect-error a second owner
   await rethread.session("s", { owner: { kind: "caller", conversationId: "conv_1" } });

@@ -1,8 +1,9 @@
 //! What a service keeps of conversations.
 
-use crate::error::Error;
+use crate::error::{Error, ErrorCode};
 use crate::json::{Json, JsonRef};
 use crate::message::Part;
+use crate::owner::StateOwner;
 
 /// The conversations and responses that a service keeps, and how requests name them.
 pub(crate) struct ServiceState {
@@ -78,8 +79,36 @@ impl StateRefusal {
         })
     }
 
+    /// Returns the error of a request that was refused so, and does not begin the chain again: it says what to do.
+    pub fn explain(self, error: Error, owner: &StateOwner) -> Error {
+        let is_lost = owner.fails_if_lost() && self.ends_chain();
+        let advice = if is_lost && owner.began_here() { self.advice_of_lost() } else { self.advice() };
+        let message = format!("{}; {advice}", error.message);
+        let error = error.with_message(message);
+        if is_lost { error.with_code(ErrorCode::ChainLost) } else { error }
+    }
+
+    /// Returns true if the service will not continue the chain with this request, whenever it is sent again.
+    fn ends_chain(self) -> bool {
+        matches!(self, Self::ResponseMissing | Self::ResponseContinued | Self::HeadChanged)
+    }
+
+    /// Returns what to do if the application does not want the chain to begin again.
+    fn advice_of_lost(self) -> &'static str {
+        match self {
+            Self::HeadChanged => {
+                "resume the run with the instructions, tools and parameters that the chain began with; or, to send the history as another \
+                 chain, open the session with `owner: { kind: \"response\", auto: true }` first"
+            }
+            _ => {
+                "the owner's `onLost` is \"fail\", so the history was not sent again; to send it as another chain, open the session with \
+                 `owner: { kind: \"response\", auto: true }` and resume the run"
+            }
+        }
+    }
+
     /// Returns what to do if the chain cannot begin again.
-    pub fn advice(self) -> &'static str {
+    fn advice(self) -> &'static str {
         match self {
             Self::Locked => "another request holds the conversation; resume the run when that one has ended",
             Self::ResponseMissing | Self::ResponseContinued => {
@@ -98,11 +127,9 @@ impl StateRefusal {
 }
 
 /// Returns the error of a request whose instructions or tools are not those that the service keeps.
-pub(crate) fn changed_head() -> Error {
-    let advice = StateRefusal::HeadChanged.advice();
-    Error::config(format!(
-        "the service keeps the instructions and tools of the request that began the chain, and those of this request are others; {advice}"
-    ))
+pub(crate) fn changed_head(owner: &StateOwner) -> Error {
+    let text = "the service keeps the instructions and tools of the request that began the chain, and those of this request are others";
+    StateRefusal::HeadChanged.explain(Error::config(text), owner)
 }
 
 impl ServiceState {

@@ -26,6 +26,7 @@ pub use cache::ReducerCache;
 pub use question::{PendingQuestion, QuestionKind, ReducerQuestion, ReducerReplies, ReducerReply};
 pub use reducer::{Callback, Reducer};
 pub use shorten::shortened;
+pub use token_counter::estimated_tokens;
 
 use super::input::ReplayInput;
 use super::request_draft::RequestDraft;
@@ -44,7 +45,11 @@ pub(super) fn fit_budgets<'h>(
     input: &ReplayInput<'h, '_>,
     report: &mut Report,
 ) -> Result<(), Box<PendingQuestion<'h>>> {
-    for (index, reducer) in input.policy.reducers().iter().enumerate() {
+    let own = input.policy.reducers().len();
+    for (index, reducer) in input.policy.all_reducers().enumerate() {
+        if index == own && !is_over_limit(draft, input) {
+            break;
+        }
         if let Reducer::TokenBudget { tokens, count } = reducer {
             let context = ReducerContext { reducer: index, input };
             TokenBudget { tokens: *tokens, counter: count.as_ref() }.fit_grown(draft, &context, report)?;
@@ -53,7 +58,8 @@ pub(super) fn fit_budgets<'h>(
     Ok(())
 }
 
-/// Applies the run's handoffs to a draft, then the policy's reducers.
+/// Applies the run's handoffs to a draft, then the policy's reducers, then the fallback's if the draft is still too
+/// large.
 ///
 /// # Errors
 /// The question that the application must answer first.
@@ -63,36 +69,62 @@ pub(super) fn reduce<'h>(
     report: &mut Report,
 ) -> Result<(), Box<PendingQuestion<'h>>> {
     handoff::apply_handoffs(draft, input, report)?;
-    for (index, reducer) in input.policy.reducers().iter().enumerate() {
-        let context = ReducerContext { reducer: index, input };
-        let failure = match reducer {
-            Reducer::MessageCount { count, keep_tools, first_system_only } => {
-                let limit =
-                    MessageCountLimit { count: *count, keep_tools: *keep_tools, first_system_only: *first_system_only };
-                limit.reduce(draft, report);
-                None
+    let own = input.policy.reducers().len();
+    for (index, reducer) in input.policy.all_reducers().enumerate() {
+        if index == own {
+            if !is_over_limit(draft, input) {
+                break;
             }
-            Reducer::TokenBudget { tokens, count } => {
-                TokenBudget { tokens: *tokens, counter: count.as_ref() }.reduce(draft, &context, report)?
-            }
-            Reducer::SlidingTurns { turns } => {
-                sliding_turns::reduce(draft, *turns, report);
-                None
-            }
-            Reducer::ToolResults { keep_newest_turns, max_bytes } => {
-                tool_results::reduce(draft, *keep_newest_turns, *max_bytes, report);
-                None
-            }
-            Reducer::Summarize { target, threshold, summarize } => {
-                let summarizer = Summarizer { target: *target, threshold: *threshold, callback: summarize };
-                summarizer.reduce(draft, &context, report)?
-            }
-            Reducer::Custom { reduce } => custom::reduce(draft, reduce, &context, report)?,
-        };
-        if let Some(reason) = failure {
-            let text = format!("the callback of the reducer `{}` failed; it is skipped: {reason}", reducer.name());
-            report.push(Finding::warning(FindingCode::CallbackFailed, text).with_action(Action::Kept));
+            let text = "the history is longer than `compaction.tokens`, and not compacted; its `fallback` shortens the request";
+            report.push(Finding::info(FindingCode::Reduced, text).with_action(Action::Kept));
         }
+        apply(reducer, draft, &ReducerContext { reducer: index, input }, report)?;
+    }
+    Ok(())
+}
+
+/// Returns true if the fallback's reducers apply to a draft.
+fn is_over_limit(draft: &RequestDraft<'_>, input: &ReplayInput<'_, '_>) -> bool {
+    input.policy.fallback.as_ref().is_some_and(|fallback| estimated_tokens(draft) > fallback.tokens)
+}
+
+/// Applies a reducer to a draft.
+///
+/// # Errors
+/// The question that the application must answer first.
+fn apply<'h>(
+    reducer: &Reducer,
+    draft: &mut RequestDraft<'h>,
+    context: &ReducerContext<'h, '_>,
+    report: &mut Report,
+) -> Result<(), Box<PendingQuestion<'h>>> {
+    let failure = match reducer {
+        Reducer::MessageCount { count, keep_tools, first_system_only } => {
+            let limit =
+                MessageCountLimit { count: *count, keep_tools: *keep_tools, first_system_only: *first_system_only };
+            limit.reduce(draft, report);
+            None
+        }
+        Reducer::TokenBudget { tokens, count } => {
+            TokenBudget { tokens: *tokens, counter: count.as_ref() }.reduce(draft, context, report)?
+        }
+        Reducer::SlidingTurns { turns } => {
+            sliding_turns::reduce(draft, *turns, report);
+            None
+        }
+        Reducer::ToolResults { keep_newest_turns, max_bytes } => {
+            tool_results::reduce(draft, *keep_newest_turns, *max_bytes, report);
+            None
+        }
+        Reducer::Summarize { target, threshold, summarize } => {
+            let summarizer = Summarizer { target: *target, threshold: *threshold, callback: summarize };
+            summarizer.reduce(draft, context, report)?
+        }
+        Reducer::Custom { reduce } => custom::reduce(draft, reduce, context, report)?,
+    };
+    if let Some(reason) = failure {
+        let text = format!("the callback of the reducer `{}` failed; it is skipped: {reason}", reducer.name());
+        report.push(Finding::warning(FindingCode::CallbackFailed, text).with_action(Action::Kept));
     }
     Ok(())
 }

@@ -79,7 +79,7 @@ impl Summarizer<'_> {
         let own =
             settings.into_iter().fold(hash(b"summarize"), |sum, number| hash_on(sum, &(number as u64).to_le_bytes()));
         let earlier =
-            context.input.policy.reducers().iter().take(context.reducer).fold(own, |sum, reducer| reducer.hash_on(sum));
+            context.input.policy.all_reducers().take(context.reducer).fold(own, |sum, reducer| reducer.hash_on(sum));
         let filters = context.input.handoffs.iter().filter_map(|handoff| handoff.filter.as_ref());
         filters.fold(earlier, |sum, filter| hash_on(sum, &filter.id.to_le_bytes()))
     }
@@ -105,7 +105,7 @@ impl Summarizer<'_> {
 /// messages before.
 fn is_shared(context: &ReducerContext<'_, '_>) -> bool {
     let is_filtered = context.input.handoffs.iter().any(|handoff| handoff.filter.is_some());
-    let mut earlier = context.input.policy.reducers().iter().take(context.reducer);
+    let mut earlier = context.input.policy.all_reducers().take(context.reducer);
     !is_filtered && !earlier.any(|reducer| matches!(reducer, Reducer::Custom { .. }))
 }
 

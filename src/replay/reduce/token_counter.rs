@@ -6,7 +6,7 @@ use super::shorten::shortened;
 use crate::id::hash_words;
 use crate::json::JsonStr;
 use crate::message::PartBody;
-use crate::replay::request_draft::{DraftCall, DraftMessage, DraftOrigin, DraftResult};
+use crate::replay::request_draft::{DraftCall, DraftMessage, DraftOrigin, DraftResult, RequestDraft};
 
 /// The estimated tokens of an image or a file. No provider states them before a request.
 const MEDIUM_TOKENS: u64 = 1_000;
@@ -98,6 +98,21 @@ impl<'c> TokenCounter<'c> {
             }
         }
     }
+}
+
+/// Returns the estimated tokens of a draft.
+#[must_use]
+pub fn estimated_tokens(draft: &RequestDraft<'_>) -> u64 {
+    let cache = ReducerCache::default();
+    let mut counter = TokenCounter::new(None, &cache);
+    let mut total = 0_u64;
+    for item in &draft.messages {
+        total = total.saturating_add(counter.count_message(item));
+        for call in &item.calls {
+            total = total.saturating_add(counter.count_result(call, None));
+        }
+    }
+    total
 }
 
 /// Returns the text of a result: its string, or the JSON of any other value.

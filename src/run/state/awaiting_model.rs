@@ -280,7 +280,7 @@ impl AwaitingModel {
             return next;
         }
         let error = match refusal {
-            Some(refusal) => error.clone().with_message(format!("{}; {}", error.message, refusal.advice())),
+            Some(refusal) => refusal.explain(error, &turn.setup().owner),
             None => error,
         };
         let failed = FailedCall { error, status: Some(status), evidence: RequestEvidence::ErrorStatus(status), pause };

@@ -244,7 +244,7 @@ mod tests {
 
     fn stateful() -> [StateOwner; 2] {
         let conversation = StateOwner::Conversation { id: "conv_1".into() };
-        [conversation, StateOwner::Response { previous: Some("resp_1".into()) }]
+        [conversation, StateOwner::response(Some("resp_1".into()))]
     }
 
     fn failed(sent: Option<bool>) -> EffectReply {

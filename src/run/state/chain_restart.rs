@@ -8,8 +8,8 @@ use crate::replay::ReducerReplies;
 use crate::run::next_state::{CallAttempt, EarlyStop, NextState, RenderPlan};
 use crate::run::turn::RunData;
 
-/// Sends a refused request again with the history, if the chain began here. The refused one does not count as a model
-/// call.
+/// Sends a refused request again with the history, if the chain began here and may begin again. The refused one does
+/// not count as a model call.
 pub fn restart_refused_chain(turn: &mut RunData, refusal: StateRefusal, now: Ms) -> Option<NextState> {
     let text = refusal.restarted().filter(|_| turn.try_restart_chain())?;
     turn.uncount_model_call();
@@ -20,7 +20,7 @@ pub fn restart_refused_chain(turn: &mut RunData, refusal: StateRefusal, now: Ms)
 }
 
 /// Renders the body with the history, since the service keeps other instructions or tools with the chain. Fails the run
-/// if the chain did not begin here.
+/// if the chain did not begin here, or may not begin again.
 pub fn restart_changed_chain(turn: &mut RunData, plan: RenderPlan) -> NextState {
     let refusal = StateRefusal::HeadChanged;
     match refusal.restarted().filter(|_| turn.try_restart_chain()) {
@@ -28,6 +28,6 @@ pub fn restart_changed_chain(turn: &mut RunData, plan: RenderPlan) -> NextState 
             turn.warn(Finding::warning(FindingCode::ChainRestarted, text));
             NextState::Render(plan)
         }
-        None => EarlyStop::failed(changed_head()).into(),
+        None => EarlyStop::failed(changed_head(&turn.setup().owner)).into(),
     }
 }

@@ -15,9 +15,10 @@ impl RunData {
         self.chain_is_restarted
     }
 
-    /// Returns true, once, if the chain can be restarted from the history: it began here, so the session has all of it.
+    /// Returns true, once, if the chain can be restarted from the history: it began here, so the session has all of it,
+    /// and the application allows it.
     pub fn try_restart_chain(&mut self) -> bool {
-        let restarts = self.setup.owner.began_here() && !self.chain_is_restarted;
+        let restarts = self.setup.owner.restarts_if_lost() && !self.chain_is_restarted;
         self.chain_is_restarted |= restarts;
         restarts
     }

@@ -1,7 +1,7 @@
 //! The options of `Session.compact`, and its result.
 
 use crate::error::{Error, Result};
-use crate::options::{DialectOption, request_without_url, words};
+use crate::options::{AtLeastOne, CompactionModeOption, DialectOption, request_without_url};
 use crate::session::{CompactionMode, CompactionOutcome, CompactionRequest};
 use crate::web::conversion::option_reader::{BoundFunction, UnreadObject, read_options};
 use crate::web::conversion::results::CompactResult;
@@ -11,22 +11,13 @@ use serde::Deserialize;
 use std::rc::Rc;
 use wasm_bindgen::JsValue;
 
-words!(
-    /// `mode`.
-    CompactionModeOption: CompactionMode {
-        "auto" => CompactionMode::Auto,
-        "input" => CompactionMode::Input,
-        "previous_response_id" => CompactionMode::PreviousResponseId,
-        "provider" => CompactionMode::Provider,
-    }
-);
-
 /// The options of `Session.compact`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CompactOptions {
     mode: Option<CompactionModeOption>,
     force: Option<bool>,
+    tokens: Option<AtLeastOne>,
     summarize: BoundFunction,
     dialect: Option<DialectOption>,
     params: Option<UnreadObject>,
@@ -38,7 +29,8 @@ impl CompactOptions {
     /// # Errors
     /// `config_invalid`.
     pub fn read(options: &JsValue) -> Result<Rc<CompactionRequest>> {
-        let Self { mode, force, summarize, dialect, params } = read_options("the options of `compact`", options)?;
+        let Self { mode, force, tokens, summarize, dialect, params } =
+            read_options("the options of `compact`", options)?;
         if params.is_some() && dialect.is_none() {
             return Err(Error::config("`params` of `compact` belong to a `dialect`; pass both, or neither"));
         }
@@ -47,6 +39,7 @@ impl CompactOptions {
         Ok(Rc::new(CompactionRequest {
             mode,
             is_forced: force.unwrap_or(false),
+            tokens: tokens.map(|option| option.0),
             summarize: bound_hook(summarize),
             provider,
         }))

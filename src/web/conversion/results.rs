@@ -118,17 +118,20 @@ pub struct OwnerResult {
     pub previous_response_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_lost: Option<&'static str>,
 }
 
 impl From<StateOwner> for OwnerResult {
     fn from(owner: StateOwner) -> Self {
         let kind = owner.kind();
-        let result = Self { kind, conversation_id: None, previous_response_id: None, auto: None };
+        let on_lost = owner.fails_if_lost().then_some("fail");
+        let result = Self { kind, conversation_id: None, previous_response_id: None, auto: None, on_lost };
         match owner {
             StateOwner::Session | StateOwner::Caller => result,
             StateOwner::Conversation { id } => Self { conversation_id: Some(id), ..result },
-            StateOwner::Response { previous: None } => Self { auto: Some(true), ..result },
-            StateOwner::Response { previous } => Self { previous_response_id: previous, ..result },
+            StateOwner::Response { previous: None, .. } => Self { auto: Some(true), ..result },
+            StateOwner::Response { previous, .. } => Self { previous_response_id: previous, ..result },
         }
     }
 }

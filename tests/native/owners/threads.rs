@@ -22,7 +22,7 @@ pub fn threaded(id: &str, owner: StateOwner) -> RunSetup {
 }
 
 fn given() -> StateOwner {
-    StateOwner::Response { previous: Some("msg_given".into()) }
+    StateOwner::response(Some("msg_given".into()))
 }
 
 fn ask(host: &mut Host<'_>, service: &mut ThreadService, setup: RunSetup, input: &str) -> RunOutcome {

@@ -47,7 +47,7 @@ fn policy_of(bytes: &[u8]) -> Policy {
         ..PolicyLayer::default()
     };
     let (call, session, channel, global) = (layer(), layer(), layer(), layer());
-    Policy { call, tools: of_tool(next()), session, channel, global, has_dropped: false }
+    Policy { call, tools: of_tool(next()), session, channel, global, fallback: None, has_dropped: false }
 }
 
 const RESULTS: [&str; 4] = [

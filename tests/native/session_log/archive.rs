@@ -4,7 +4,7 @@ use super::scripted_host::{rounds_in, setup, three_tools};
 use super::*;
 use proptest::prelude::*;
 use rethread::json::Json;
-use rethread::owner::StateOwner;
+use rethread::owner::{OnLost, StateOwner};
 use rethread::run::{ARCHIVE_DESCRIPTIONS, JournalEntry};
 use rethread::store::{JournalChange, JournalStep, SessionArchive, clear_session, merge_oldest, read_journal};
 use rethread::tool::Arguments;
@@ -114,7 +114,7 @@ fn lines_with<'l>(lines: &'l str, key: &str, value: &str) -> Vec<JsonRef<'l>> {
 
 #[test]
 fn r37_an_export_shows_a_person_who_owns_the_conversation() {
-    let response = |previous: Option<&str>| StateOwner::Response { previous: previous.map(Into::into) };
+    let response = |previous: Option<&str>| StateOwner::response(previous.map(Into::into));
     let mut unknown = StateOwner::Session.to_stored();
     unknown.kind = 99;
     let owners = [
@@ -126,6 +126,10 @@ fn r37_an_export_shows_a_person_who_owns_the_conversation() {
         ),
         (response(Some("resp_1")).to_stored(), r#"{"kind":"response","previousResponseId":"resp_1"}"#),
         (response(None).to_stored(), r#"{"kind":"response","auto":true}"#),
+        (
+            StateOwner::Response { previous: None, on_lost: OnLost::Fail }.to_stored(),
+            r#"{"kind":"response","auto":true,"onLost":"fail"}"#,
+        ),
         (unknown, "null"),
     ];
     let store = three_turns();

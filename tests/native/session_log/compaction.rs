@@ -395,7 +395,7 @@ fn append_chained_until(store: &dyn LogStore, log: &RefCell<SessionLog>, (name, 
 #[test]
 fn r30_a_chain_of_responses_is_restarted_with_the_summary() {
     let responses = Dialect::OpenAiResponses;
-    let auto = StateOwner::Response { previous: None };
+    let auto = StateOwner::response(None);
     let store = MemoryStore::default();
     let log = open(&store, "s");
     append(&store, &log, "system", r#"[{"role":"system","content":"<rules>"}]"#).unwrap();
@@ -410,7 +410,7 @@ fn r30_a_chain_of_responses_is_restarted_with_the_summary() {
     let text = body_of(&open(&store, "s").borrow().history, responses, &auto);
     assert!(text.contains(r#""previous_response_id":"resp_two""#) && !text.contains("<sum>"), "{text}");
     // A chain that begins with a response of the application's goes on: the summary does not contain that response.
-    let given = StateOwner::Response { previous: Some("resp_0".into()) };
+    let given = StateOwner::response(Some("resp_0".into()));
     let text = body_of(&log.borrow().history, responses, &given);
     assert!(text.contains(r#""previous_response_id":"resp_0""#), "{text}");
 }
@@ -418,7 +418,7 @@ fn r30_a_chain_of_responses_is_restarted_with_the_summary() {
 #[test]
 fn r30_a_service_shortens_its_chain() {
     let responses = Dialect::OpenAiResponses;
-    let owner = StateOwner::Response { previous: None };
+    let owner = StateOwner::response(None);
     let store = MemoryStore::default();
     let log = open(&store, "s");
     append_chained(&store, &log, "one");
@@ -463,7 +463,7 @@ fn r30_a_service_shortens_its_chain() {
 #[test]
 fn r30_a_chain_after_a_given_response_is_restarted_with_its_items() {
     let responses = Dialect::OpenAiResponses;
-    let given = StateOwner::Response { previous: Some("resp_one".into()) };
+    let given = StateOwner::response(Some("resp_one".into()));
     let store = MemoryStore::default();
     let log = open(&store, "s");
     append_chained(&store, &log, "one");
@@ -569,7 +569,7 @@ impl Writers {
         assert_eq!(stored, appended, "originals stay");
         let end = history.compaction().map_or(0, |compaction| compaction.end);
         // A service that has nothing of it gets the same.
-        let response = StateOwner::Response { previous: None };
+        let response = StateOwner::response(None);
         let bodies = Dialect::ALL.map(|dialect| body_of(history, dialect, &StateOwner::Session));
         for text in bodies.into_iter().chain([body_of(history, Dialect::OpenAiResponses, &response)]) {
             if let Some(compaction) = history.compaction() {

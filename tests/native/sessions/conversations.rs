@@ -29,7 +29,7 @@ fn conversation() -> StateOwner {
 }
 
 fn chain() -> StateOwner {
-    StateOwner::Response { previous: None }
+    StateOwner::response(None)
 }
 
 fn owned(owner: StateOwner) -> RunSetup {
@@ -368,7 +368,8 @@ fn r22_r81_an_answer_of_a_chain_meanwhile_supersedes_a_summary_in_any_dialect() 
         };
         let summarize = Callback { id: 0, hook: Rc::new(meanwhile) };
         let provider = Some(provider(dialect, false));
-        let request = CompactionRequest { mode: CompactionMode::Input, is_forced: true, summarize, provider };
+        let request =
+            CompactionRequest { mode: CompactionMode::Input, is_forced: true, tokens: None, summarize, provider };
         assert_eq!(world.run(compact(&session, Rc::new(request))), Ok(CompactionOutcome::Superseded));
         assert!(session.log.borrow().history.compaction().is_none());
     }

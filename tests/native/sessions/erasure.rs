@@ -169,7 +169,13 @@ fn ask(world: &World, process: &Process, session: &Rc<OpenSession>, input: &str)
 
 fn summary(world: &World, session: &Rc<OpenSession>) {
     let summarize = rethread::replay::Callback { id: 0, hook: Rc::new(()) };
-    let request = Rc::new(CompactionRequest { mode: CompactionMode::Auto, is_forced: true, summarize, provider: None });
+    let request = Rc::new(CompactionRequest {
+        mode: CompactionMode::Auto,
+        is_forced: true,
+        tokens: None,
+        summarize,
+        provider: None,
+    });
     world.run(compact(session, request)).unwrap();
     assert!(session.log.borrow().history.compaction().is_some());
 }

@@ -40,7 +40,13 @@ fn by_provider(asked: &Asked, answer: &str, after: Option<Signal>) -> Rc<Compact
         })
     });
     let summarize = Callback { id: 0, hook: Rc::new(summarize) };
-    Rc::new(CompactionRequest { mode: CompactionMode::Provider, is_forced: true, summarize, provider: None })
+    Rc::new(CompactionRequest {
+        mode: CompactionMode::Provider,
+        is_forced: true,
+        tokens: None,
+        summarize,
+        provider: None,
+    })
 }
 
 fn say(world: &World, process: &Process, session: &Rc<OpenSession>, dialect: Dialect, input: &str) -> Value {
@@ -154,7 +160,7 @@ fn r78_who_cannot_have_it_is_told_what_to_do() {
     for owner in [
         StateOwner::Caller,
         StateOwner::Conversation { id: "conv_1".into() },
-        StateOwner::Response { previous: Some("resp_1".into()) },
+        StateOwner::response(Some("resp_1".into())),
     ] {
         let data = MemoryStore::default();
         let process = Process::new(&world, &data, 3);

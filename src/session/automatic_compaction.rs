@@ -1,0 +1,20 @@
+//! The compaction that a session makes by itself: when the newest request of a run has reached a number of tokens, and
+//! the run is over (R78).
+
+use super::compaction::{has_reached, resolve_mode};
+use super::open_session::OpenSession;
+
+impl OpenSession {
+    /// Requests the compaction of the option `compaction`, if the newest request was large enough. Nothing is requested
+    /// that the owner or the provider does not allow: the fallback shortens requests then.
+    pub fn request_automatic_compaction(&self) {
+        let Some(request) = self.compaction.automatic.borrow().as_ref().map(|option| option.request.clone()) else {
+            return;
+        };
+        if resolve_mode(self, &request).is_ok() && has_reached(self, &request) {
+            // One that the application asked for waits already.
+            self.compaction.deferred.borrow_mut().get_or_insert(request);
+            self.update_hold();
+        }
+    }
+}
