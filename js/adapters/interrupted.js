@@ -1,4 +1,4 @@
-// The results that calls get which have none. The core has the same texts (`src/synthetic_result.rs`): wherever they
+// The results that calls get which have none. The core has the first two (`src/synthetic_result.rs`): wherever they
 // come back, a result of the tool takes their place.
 
 /** Of a call whose tool may have run. */
@@ -7,3 +7,7 @@ export const INTERRUPTED =
 
 /** Of a call whose tool was not started. */
 export const NOT_RUN = 'Not run: this call was cancelled before it started.';
+
+/** Of a call whose arguments no tool can take: the model can make it again. */
+export const UNREADABLE =
+  'Not run: the arguments of this call are not valid JSON. Make the call again with all of its arguments.';

@@ -2,7 +2,7 @@
 
 import type { Session } from "../types.js";
 
-/** A call that was started and whose end is unknown. */
+/** A call that was started, or that a chat has left behind, and whose end is unknown. */
 export interface InterruptedToolCall {
   /** The id that is stored with the call. */
   callId: string;
@@ -18,7 +18,8 @@ export interface OnceTool<Args extends unknown[], Result> {
    *  `abortSignal` of a plain object after the first is one that is aborted when all who wait for the call have given
    *  up. */
   execute: (...args: Args) => Result | Promise<Result>;
-  /** For a call that was started and has no stored result: its process was killed, or another process runs it.
+  /** For a call that was started and has no stored result: its process was killed, or another process runs it. And for
+   *  one that a chat has left behind: whoever had the chat then may have run it.
    *  "report" (default) throws that it may or may not have run. "rerun" runs it again, for tools that do no harm
    *  then. A function asks somebody and returns one of these, or `{ result }`, which is stored as the call's result.
    *  What it throws, such as LangGraph's `interrupt`, passes through, and the call stays unknown. Called again by each
@@ -53,7 +54,10 @@ export interface OnceTool<Args extends unknown[], Result> {
  *  tool throws after an abort, its end is unknown.
  *
  *  `session` may be one that has nothing else, or a chat: a call that a stored answer of the model has is that call. Of
- *  calls in one answer with one id, the one with this name and these arguments is meant. */
+ *  calls in one answer with one id, the one with this name and these arguments is meant. A call of a chat that has not
+ *  been started here may have run as well if its answer was imported (`source: { type: "history" }`) or if the user or
+ *  the model has spoken after it. One whose arguments the model did not write as JSON gets an error result that says
+ *  so, and rejects with `invalid_input`. */
 export declare function once<Args extends unknown[], Result>(
   session: Session,
   tool: OnceTool<Args, Result>,

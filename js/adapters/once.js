@@ -4,7 +4,7 @@ import { RethreadError } from '../error.js';
 import { sleep } from '../host/async.js';
 import { FIRST_PAUSE_MS, LONGEST_PAUSE_MS, SAVE_TIMEOUT_MS } from '../host/save-retries.js';
 import { reasonOf, textOf } from '../untrusted-value.js';
-import { INTERRUPTED } from './interrupted.js';
+import { INTERRUPTED, UNREADABLE } from './interrupted.js';
 import { CallJournal } from './once/call-journal.js';
 import { asJson } from './once/json.js';
 import { SharedRun } from './once/shared-run.js';
@@ -156,6 +156,9 @@ class OnceCall {
       case 'unsaved':
         await this.#save(begun.key, begun.result);
         return outcomeOf(begun.result);
+      case 'unreadable':
+        await this.#save(begun.key, { content: UNREADABLE, isError: true });
+        throw new RethreadError('invalid_input', UNREADABLE, { callId: begun.key.callId });
       case 'changed':
         throw this.#changed(begun.call);
       case 'ambiguous':

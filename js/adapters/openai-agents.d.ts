@@ -19,8 +19,10 @@ import type { Session } from "../types.js";
 export interface AgentsSession extends SdkSession {
   readonly acceptsRunContext: true;
   /** The newest items in chronological order; more than `limit` where a result needs its call, a call the others of
-   *  its answer, or either the reasoning before it. A result without its call is left out. */
+   *  its answer, or either the reasoning before it. A result without its call is left out. With the context of a run, a
+   *  call without a result that no run has stored is followed by one that says that it may or may not have run. */
   getItems(limit?: number, runContext?: RunContext<any>): Promise<AgentInputItem[]>;
+  /** One append: of a run with its context, of an import without. `invalid_input` for a message of another format. */
   addItems(items: AgentInputItem[], runContext?: RunContext<any>): Promise<void>;
   /** Removes the last item and returns it. It is erased from the session (`Session.deleteMessages`). */
   popItem(): Promise<AgentInputItem | undefined>;

@@ -57,7 +57,7 @@ function openFile(path) {
   if (!module)
     throw new RethreadError(
       'config_invalid',
-      'a path needs node:sqlite, which Node has since version 22.13; pass an open database of better-sqlite3 or @libsql/client instead',
+      'a path needs node:sqlite, which Node has since version 22.13; on Node 20 pass an open database: `sqlite(new Database("chats.sqlite"))` of better-sqlite3@12, or `sqlite(createClient({ url: "file:chats.sqlite" }))` of @libsql/client',
     );
   const database = new module.DatabaseSync(path);
   database.exec('PRAGMA busy_timeout = 5000');

@@ -53,10 +53,10 @@ setTracingDisabled(true);
 const memory = { open, sqlite: () => 'memory' };
 
 test('r53 docs/openai-agents.md: a stored chat in ten lines, an approval, and compaction by OpenAI', async () => {
-  const [start, goOn, approval, compaction] = blocks('openai-agents');
+  const [start, wrapped, goOn, approval, compaction] = blocks('openai-agents');
   assert.ok(start.source.trim().split('\n').filter(Boolean).length <= 10);
   const pay = { type: 'function_call', callId: 'a', name: 'pay', status: 'completed', arguments: '{}' };
-  const OpenAIProvider = providerOf([[said('Nothing.')], [said('Still nothing.')], [pay], [said('Paid.')]]);
+  const OpenAIProvider = providerOf([[said('Nothing.')], [pay], [said('Paid.')]]);
   const parameters = { type: 'object', properties: {}, required: [], additionalProperties: false };
   const tools = [
     tool({ name: 'pay', description: '', parameters, strict: true, needsApproval: true, execute: () => 'ok' }),
@@ -78,11 +78,14 @@ test('r53 docs/openai-agents.md: a stored chat in ten lines, an approval, and co
     OpenAIResponsesCompactionSession,
     openai: { responses: { compact } },
   };
-  const names = ['history', 'finalOutput', 'rest', 'paid', 'compacted'];
+  const names = ['history', 'finalOutput', 'isAnswered', 'paid', 'compacted'];
   const done = await runBlocks([start, goOn, approval, compaction], values, names);
   // The name of the first answer is that of the page's first block.
-  assert.deepEqual([done.finalOutput, done.rest, done.paid], ['Nothing.', 'Still nothing.', 'Paid.']);
-  assert.equal((await done.history.getItems()).length, 7);
+  assert.deepEqual([done.finalOutput, done.isAnswered, done.paid], ['Nothing.', true, 'Paid.']);
+  assert.equal((await done.history.getItems()).length, 6);
+  await assert.rejects(runBlocks([start, wrapped], { ...values, OpenAIProvider: providerOf([[said('Hi.')]]) }, []), {
+    message: 'session.getItems is not a function',
+  });
   await done.compacted.addItems(await done.history.getItems());
   assert.equal(await done.compacted.runCompaction({}), null);
   assert.ok(await done.compacted.runCompaction({ force: true }));

@@ -412,14 +412,6 @@ describe('r53 run(agent, input, { session })', () => {
     assert.ok(!JSON.stringify(outcomes).includes('the secret'));
   });
 
-  test('r53 a call that no tool has answered does not reach the model alone', async () => {
-    const { agents } = await newSession();
-    await agents.addItems([user('q'), call('a'), result('of nothing')]);
-    const model = new ScriptedModel([[said('done')]]);
-    await new Runner().run(new Agent({ name: 'A', model }), 'q 2', { session: agents });
-    assert.deepEqual(model.requests, [[user('q'), { ...user('q 2') }]]);
-  });
-
   test('r53 an agent with the name of a model needs a provider, and what is no session is refused', async () => {
     const { agents } = await newSession();
     const model = new ScriptedModel([[said('done')]]);

@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import OpenAI from 'openai';
-import { RethreadError, open } from '../../js/entry/node.js';
+import { RethreadError, StreamAssembler, open } from '../../js/entry/node.js';
+import { once } from '../../js/adapters/once.js';
 import { drive } from '../../js/host.js';
 import { conformance } from '../../js/entry/testing-node.js';
 import { keyValueService } from '../bindings/key-value-service.mjs';
@@ -151,10 +152,19 @@ describe('sessions and runs', () => {
   });
 
   test('a loop of your own', async () => {
-    const { session, lane } = await chat('loop', [call('look'), { text: 'Done.' }]);
+    const { session, lane } = await chat('loop', [
+      {
+        calls: ['{"to":"ann"}', '{"to":']
+          .map((args) => ({ name: 'send_mail', arguments: args }))
+          .concat(call('look').calls),
+      },
+      { text: 'Done.' },
+    ]);
     const openai = new OpenAI({ apiKey: 'sk-documents', baseURL: `${lane.base}/v1` });
-    const toolDefinitions = [{ type: 'function', function: { name: 'look', parameters } }];
-    const execute = async (calls) => calls.map(({ id }) => ({ role: 'tool', tool_call_id: id, content: 'seen' }));
+    const toolDefinitions = [{ type: 'function', function: { name: 'send_mail', parameters } }];
+    const { execute } = await runBlock('own-loop', 'const execute', { sendMail: ({ to }) => `sent to ${to}` }, [
+      'execute',
+    ]);
     await runBlock('own-loop', 'session.external', {
       session,
       openai,
@@ -162,11 +172,81 @@ describe('sessions and runs', () => {
       toolDefinitions,
       execute,
     });
-    assert.deepEqual(await textsOf(session), ['user: What is there?', 'assistant: tool_call', 'assistant: Done.']);
-    assert.deepEqual(
-      (await session.invocations({ payload: true })).items.map(({ result }) => result.content),
-      ['seen'],
+    const stored = ['user: What is there?', `assistant: ${'tool_call '.repeat(3).trim()}`, 'assistant: Done.'];
+    assert.deepEqual(await textsOf(session), stored);
+    const results = (await session.invocations({ payload: true })).items.map(({ result }) =>
+      JSON.parse(result.content),
     );
+    assert.equal(results[2], 'sent to ann');
+    assert.match(results[1], /^SyntaxError/);
+    assert.equal(results[0], 'There is no tool look.');
+    const { isAnswered } = await runBlock('own-loop', 'isAnswered', { session }, ['isAnswered']);
+    assert.equal(isAnswered, true);
+    await session.append([{ role: 'user', parts: [{ type: 'text', text: 'And now?' }] }]);
+    assert.equal((await runBlock('own-loop', 'isAnswered', { session }, ['isAnswered'])).isAnswered, false);
+  });
+
+  test('a loop over fetch runs no call that was imported, asks again after an error, and not after the answer', async () => {
+    const { rethread, session, lane, provider } = await chat('loop-fetch', [
+      { status: 429, error: { message: 'Slow down.' } },
+      { calls: [{ name: 'send_mail', arguments: { to: 'bob' } }] },
+      { text: 'Done.' },
+    ]);
+    const asking = { id: 'call_x', type: 'function', function: { name: 'send_mail', arguments: '{"to":"ann"}' } };
+    const old = [
+      { role: 'user', content: 'Write to Ann.' },
+      { role: 'assistant', content: null, tool_calls: [asking] },
+    ];
+    await session.append({ messages: [...old, { role: 'user', content: 'hello?' }] }, 'openai-chat');
+    const mails = [];
+    const warnings = [];
+    const values = {
+      store: rethread,
+      once,
+      sendMail: ({ to }) => mails.push(to) && 'sent',
+      url: provider.url,
+      toolDefinitions: [{ type: 'function', function: { name: 'send_mail', parameters } }],
+      headers: { 'content-type': 'application/json', authorization: 'Bearer sk-documents' },
+      console: { warn: (...words) => warnings.push(words) },
+    };
+    const loop = () => runBlock('sent-twice', 'chat.render', values);
+    await assert.rejects(loop(), /^Error: 429 /);
+    await loop();
+    const requests = await bodies(lane);
+    assert.equal(requests.length, 3);
+    assert.match(requests[0].messages[2].content, /may or may not have run/);
+    assert.deepEqual(requests[1].messages, requests[0].messages, 'the question is there once');
+    await loop();
+    assert.equal((await lane.requests()).length, 3);
+    assert.deepEqual(mails, ['bob']);
+    assert.ok(
+      warnings.length && warnings.every(([name, text]) => name === 'send_mail' && text.startsWith('Interrupted')),
+    );
+  });
+
+  test('the stream of a loop of your own', async () => {
+    const { session, lane, provider } = await chat('loop-stream', [
+      { ...call('send_mail', { to: 'ann' }), text: 'I will.' },
+      { status: 429, error: { message: 'Slow down.' } },
+    ]);
+    await session.append({ messages: [{ role: 'user', content: 'Write to Ann.' }] }, 'openai-chat');
+    const written = [];
+    const values = {
+      session,
+      url: provider.url,
+      toolDefinitions: [{ type: 'function', function: { name: 'send_mail', parameters } }],
+      headers: { 'content-type': 'application/json', authorization: 'Bearer sk-documents' },
+      StreamAssembler,
+      process: { stdout: { write: (text) => written.push(text) } },
+    };
+    await runBlock('own-loop', 'StreamAssembler', values);
+    assert.equal(written.join(''), 'I will.');
+    assert.deepEqual(await textsOf(session), ['user: Write to Ann.', 'assistant: I will. tool_call']);
+    const [{ name, arguments: args }] = (await session.invocations({ payload: true })).items;
+    assert.deepEqual([name, args], ['send_mail', { to: 'ann' }]);
+    assert.equal((await bodies(lane))[0].stream, true);
+    await assert.rejects(runBlock('own-loop', 'StreamAssembler', values), /^Error: 429 /);
+    assert.equal((await session.messages()).items.length, 2);
   });
 
   test('messages from elsewhere', async () => {

@@ -16,23 +16,27 @@ const unsaved = new Map();
 
 /** @typedef {{ callId: string, name: string, arguments: any }} ToolCall */
 /** @typedef {{ content: any, isError: boolean }} ToolResult */
-/** `starts`: how often its tool has begun; `unsettled`: the starts of which nobody has said that they did not run it.
- *  @typedef {ToolCall & { invocation: string, result: ToolResult | null, starts: number, unsettled: Set<string> }} JournaledCall */
+/** `argumentsText`: as the model wrote them; `starts`: how often its tool has begun; `unsettled`: the starts of which
+ *  nobody has said that they did not run it.
+ *  @typedef {ToolCall & { argumentsText: string, invocation: string, result: ToolResult | null, starts: number,
+ *    unsettled: Set<string> }} JournaledCall */
 /** `callId`: as it is stored. @typedef {{ invocation: string, callId: string }} CallKey */
 /** `begun`: the tool may run. `unknown`: it may have run before. `ambiguous`: as many calls could be meant.
+ *  `unreadable`: the model wrote no JSON.
  *  @typedef {{ kind: 'begun', key: CallKey, start: string } | { kind: 'unknown', call: JournaledCall }
  *    | { kind: 'finished', result: ToolResult } | { kind: 'unsaved', key: CallKey, result: ToolResult }
  *    | { kind: 'joined', run: SharedRun } | { kind: 'changed', call: JournaledCall }
- *    | { kind: 'ambiguous', count: number }} Begin */
+ *    | { kind: 'ambiguous', count: number } | { kind: 'unreadable', key: CallKey }} Begin */
 
 /** @returns {JournaledCall} */
-function journaledCall({ callId, name, arguments: args, invocation, result, status }) {
+function journaledCall({ callId, name, arguments: args, argumentsText, invocation, result, status }) {
   // The text of an interrupted call is no result: its tool may still give one.
   const isInterrupted = status === 'interrupted';
   return {
     callId,
     name,
     arguments: args,
+    argumentsText,
     invocation,
     result: isInterrupted ? null : (result ?? null),
     starts: isInterrupted ? 1 : 0,
@@ -40,14 +44,20 @@ function journaledCall({ callId, name, arguments: args, invocation, result, stat
   };
 }
 
-/** What was read of messages that have not changed. @type {WeakMap<object, { calls: any[], mark: any }>} */
+/** `isTurn`: somebody speaks in it, the user or the model; a journal's own message is none.
+ *  @typedef {{ calls: any[], mark: any, isTurn: boolean }} Reading */
+/** What was read of messages that have not changed. @type {WeakMap<object, Reading>} */
 const readings = new WeakMap();
+
+const SPEAKERS = ['user', 'assistant'];
 
 function readMessage(message) {
   const known = readings.get(message);
   if (known) return known;
   const calls = message.parts.filter(({ type }) => type === 'tool_call');
-  const reading = { calls, mark: recordOf(RECORD, message) };
+  const mark = recordOf(RECORD, message);
+  const isTurn = !mark && SPEAKERS.includes(message.role) && message.parts.some(({ type }) => type !== 'data');
+  const reading = { calls, mark, isTurn };
   readings.set(message, reading);
   return reading;
 }
@@ -65,9 +75,22 @@ function callsOf(messages, id) {
   return [];
 }
 
-/** The call with what the marks in these messages say of it. */
+/** True if the conversation has left a call behind before a journal had it: its answer was imported, or the user or
+ *  the model has spoken since. Who executed its answer then may have run it. */
+function isLeftBehind({ invocation }, [answer, ...later]) {
+  if (readMessage(answer).mark) return false;
+  const first = later.findIndex((message) => readMessage(message).mark?.invocation === invocation);
+  const before = first < 0 ? later : later.slice(0, first);
+  return answer.source?.type === 'history' || before.some((message) => readMessage(message).isTurn);
+}
+
+/** The call with what the marks in these messages say of it. The first one has the call. */
 function withMarks(call, messages) {
   const found = journaledCall(call);
+  if (!found.result && !found.starts && isLeftBehind(found, messages)) {
+    found.starts = 1;
+    found.unsettled.add('left behind');
+  }
   for (const message of messages) {
     const { mark } = readMessage(message);
     if (mark?.invocation !== found.invocation) continue;
@@ -84,6 +107,17 @@ function withMarks(call, messages) {
 }
 
 const mayHaveRun = ({ unsettled }) => unsettled.size > 0;
+
+/** True if these arguments are a text that the model wrote in the place of JSON: an answer that was cut, for example. */
+function isUnreadable({ arguments: stored, argumentsText }, { arguments: args }) {
+  if (typeof stored !== 'string' || stored !== args) return false;
+  try {
+    JSON.parse(argumentsText);
+    return false;
+  } catch {
+    return true;
+  }
+}
 
 /** True for a call that has these arguments, or takes any: nobody has started it, and a schema may add some. */
 const takesArguments = (found, { arguments: args }) =>
@@ -165,7 +199,8 @@ export class CallJournal extends TaskQueue {
     if (other) return { kind: 'joined', run: other };
     const kept = unsaved.get(key);
     if (kept) return { kind: 'unsaved', key: { invocation, callId }, result: kept };
-    if (!mayHaveRun(found) || found.starts === starts) return undefined;
+    if (!mayHaveRun(found) || found.starts === starts)
+      return isUnreadable(found, call) ? { kind: 'unreadable', key: { invocation, callId } } : undefined;
     own.claim(key);
     return { kind: 'unknown', call: found };
   }

@@ -29,7 +29,7 @@ export class CompactingSession extends AgentsSession {
     const items = await this.getItems(undefined, runContext);
     await this.store.queued(async () => {
       const history = await this.store.read();
-      if (covers(items, history.items) && items.length === history.items.length) {
+      if (covers(items, history.itemsOfRun) && items.length === history.itemsOfRun.length) {
         this.#receipts.set(ownership, history.revision);
       }
     });
@@ -39,7 +39,7 @@ export class CompactingSession extends AgentsSession {
   async addItemsWithCompactionOwnership(items, ownership, runContext) {
     const owned = ownership ? this.#receipts.get(ownership) : undefined;
     await this.store.queued(async () => {
-      const { before, after } = await this.append(items, this.runOf(runContext));
+      const { before, after } = await this.append(items, runContext);
       if (ownership && owned === before) this.#receipts.set(ownership, after);
     });
   }
@@ -49,7 +49,7 @@ export class CompactingSession extends AgentsSession {
     if (ownership !== undefined && !this.#owns(ownership, history, modelExchange)) return null;
     const { responseId = modelExchange?.responseId } = args;
     // No turn: the application may read the session, and others write.
-    const done = await this.#compact(structuredClone(history.items), { ...args, responseId });
+    const done = await this.#compact(structuredClone(history.itemsOfRun), { ...args, responseId });
     if (!done) return null;
     await this.store.queued(async () => {
       const { made, after } = await this.store.change((now) =>

@@ -5,6 +5,7 @@ import { RethreadError } from '../../error.js';
 import { INTERRUPTED } from '../interrupted.js';
 import { asStored } from '../message-record.js';
 import { ToolRun } from '../tool-run.js';
+import { ofRun } from './history.js';
 import { resultItem } from './items.js';
 import { hasOpenCalls } from './pairs.js';
 import { storedItem } from './run-items.js';
@@ -58,7 +59,7 @@ class DurableModel {
       const run = this.#session.runOf();
       const known = (await store.read()).items;
       const items = asStored([...run.unstored(asStored(input), known), ...output.map(storedItem)]);
-      await store.change((history) => ({ messages: items.length ? history.appended(items) : [] }));
+      await store.change((history) => ({ messages: items.length ? ofRun(history.appended(items)) : [] }));
       run.addEarly(items);
     });
   }

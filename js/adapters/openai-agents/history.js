@@ -9,8 +9,16 @@ import { messagesOf, plainResultMessage, isPlainResult, readMessage, resultItem 
 /** The item that stands for the result of a call that was started and has none. */
 const interruptedItem = (callId, name) => resultItem({ callId, name, result: { content: INTERRUPTED } });
 
-/** A message with its items.
- *  @typedef {{ id: string, items: any[], calls: Call[], record: import('./items.js').ItemRecord }} Block */
+/** The source of messages that a run of the SDK has stored. */
+const RUN = { type: 'external', id: 'openai-agents' };
+
+/** Returns the messages as those of a run: its runner knows which of their calls have been executed. */
+export const ofRun = (messages) =>
+  messages.map((message) => (message.role === 'tool' ? message : { ...message, source: RUN }));
+
+/** A message with its items. `isOfRun`: a run of the SDK has stored it.
+ *  @typedef {{ id: string, items: any[], calls: Call[], isOfRun: boolean,
+ *    record: import('./items.js').ItemRecord }} Block */
 /** A call that the session has. `isTold`: an item has its result.
  *  @typedef {{ callId: string, name: string, invocation: string, result: any, isTold: boolean, block: Block }} Call */
 
@@ -21,7 +29,8 @@ function blockOf(message) {
   const reading = readings.get(message) ?? readMessage(message);
   readings.set(message, reading);
   const { record, items } = reading;
-  const block = { id: message.id, items, record, calls: /** @type {Call[]} */ ([]) };
+  const isOfRun = message.source?.id === RUN.id;
+  const block = { id: message.id, items, record, isOfRun, calls: /** @type {Call[]} */ ([]) };
   for (const part of message.parts) {
     if (part.type !== 'tool_call') continue;
     const { callId, name, invocation, result } = part;
@@ -88,6 +97,12 @@ export class History {
     return this.entries.map(({ item }) => item);
   }
 
+  /** The items as a run gets them. An open call that no run has stored may have been executed where it comes from, and
+   *  gets the result that says so: the SDK would not send it, and the model would make it again. */
+  get itemsOfRun() {
+    return this.blocks.flatMap((block) => [...block.items, ...this.#resultsOf(block, ({ isOfRun }) => !isOfRun)]);
+  }
+
   /** The ids of calls without a result. */
   get openCalls() {
     return new Set([...this.calls.values()].filter(({ result }) => result === null).map(({ callId }) => callId));
@@ -98,13 +113,15 @@ export class History {
     return new Map(this.blocks.flatMap(({ record }) => record.operations ?? []).map(({ id, digest }) => [id, digest]));
   }
 
-  /** Results of a message's calls that no item has. */
-  #resultsOf({ calls }) {
+  /** Results of a message's calls that no item has. `mayHaveRun`: tells which blocks have calls that may have run although
+   *  no mark says that they started. */
+  #resultsOf({ calls }, mayHaveRun = (/** @type {Block} */ _block) => false) {
     return calls.flatMap((call) => {
       if (call.isTold) return [];
       if (call.result !== null) return [resultItem(call)];
       const isNewest = this.calls.get(call.callId) === call;
-      return isNewest && this.started.has(call.callId) ? [interruptedItem(call.callId, call.name)] : [];
+      const isUnknown = this.started.has(call.callId) || mayHaveRun(call.block);
+      return isNewest && isUnknown ? [interruptedItem(call.callId, call.name)] : [];
     });
   }
 

@@ -10,6 +10,9 @@ const CALL_OF_RESULT = {
 
 export const isResult = ({ type }) => Object.hasOwn(CALL_OF_RESULT, type);
 
+/** True for calls and results that name each other by `callId`. */
+export const isPaired = ({ type }) => isResult({ type }) || Object.values(CALL_OF_RESULT).includes(type);
+
 const keyOf = (type, callId) => JSON.stringify([type, callId]);
 
 /** True if a tool has to be executed for the items of an answer. What a provider executes has its result there. */

@@ -4,7 +4,8 @@ import { RethreadError } from '../../error.js';
 import { asStored } from '../message-record.js';
 import { canonicalJson, isSameJson } from '../plain.js';
 import { durableAgent } from './durable-agent.js';
-import { HistoryStore } from './history.js';
+import { HistoryStore, ofRun } from './history.js';
+import { checkedItems } from './checked-items.js';
 import { newest, withoutOrphans } from './pairs.js';
 import { RunItems } from './run-items.js';
 
@@ -15,13 +16,6 @@ async function digestOf(value) {
 }
 
 const invalid = (message) => new RethreadError('invalid_input', message);
-
-function checkedItems(items, what) {
-  if (!Array.isArray(items) || items.some((item) => typeof item !== 'object' || item === null)) {
-    throw invalid(`${what} must be a list of items`);
-  }
-  return asStored(items);
-}
 
 function checkedTransaction(args) {
   const { operationId, transaction } = args ?? {};
@@ -56,6 +50,9 @@ function withReplacedCall(items, { type, callId, replacement }) {
   return items.flatMap((item, at) => (isCall(item) ? (at === first ? [asStored(replacement)] : []) : [item]));
 }
 
+/** True for what the SDK's runner passes; an application passes none. @returns {value is object} */
+const isContext = (value) => typeof value === 'object' && value !== null;
+
 export class AgentsSession {
   acceptsRunContext = /** @type {const} */ (true);
   #session;
@@ -75,7 +72,8 @@ export class AgentsSession {
 
   getItems(limit, runContext) {
     return this.store.queued(async () => {
-      const items = withoutOrphans((await this.store.read()).items);
+      const history = await this.store.read();
+      const items = withoutOrphans(isContext(runContext) ? history.itemsOfRun : history.items);
       const read = limit === undefined ? items : limit > 0 ? newest(items, limit) : [];
       this.runOf(runContext).hasRead(read);
       return structuredClone(read);
@@ -84,7 +82,7 @@ export class AgentsSession {
 
   async addItems(items, runContext) {
     const added = checkedItems(items, 'the items');
-    await this.store.queued(() => this.append(added, this.runOf(runContext)));
+    await this.store.queued(() => this.append(added, runContext));
   }
 
   popItem() {
@@ -107,7 +105,7 @@ export class AgentsSession {
     const operation = { id: operationId, digest: await digestOf(transaction) };
     await this.store.queued(async () => {
       if (transaction.type === 'append_items') {
-        await this.append(transaction.items, this.runOf(runContext), operation);
+        await this.append(transaction.items, runContext, operation);
         return;
       }
       await this.store.change((history) => {
@@ -150,7 +148,7 @@ export class AgentsSession {
 
   /** @param {object} [runContext] @returns {RunItems} */
   runOf(runContext) {
-    if (typeof runContext !== 'object' || runContext === null) return this.#newest;
+    if (!isContext(runContext)) return this.#newest;
     const known = this.#runs.get(runContext);
     const run = known ?? new RunItems();
     if (!known) this.#runs.set(runContext, run);
@@ -158,12 +156,15 @@ export class AgentsSession {
     return run;
   }
 
-  /** Stores items of the runner, while no other call is at work.
-   *  @param {any[]} items @param {RunItems} run @param {{ id: string, digest: string }} [operation] */
-  async append(items, run, operation) {
-    const changed = await this.store.change((history) =>
-      operation && isApplied(history, operation) ? { messages: [], end() {} } : run.change(history, items, operation),
-    );
+  /** Stores items, which are a run's if it passes its context, while no other call is at work.
+   *  @param {any[]} items @param {object} [runContext] @param {{ id: string, digest: string }} [operation] */
+  async append(items, runContext, operation) {
+    const run = this.runOf(runContext);
+    const changed = await this.store.change((history) => {
+      if (operation && isApplied(history, operation)) return { messages: [], end() {} };
+      const made = run.change(history, items, operation);
+      return isContext(runContext) ? { ...made, messages: ofRun(made.messages) } : made;
+    });
     changed.made.end();
     return changed;
   }
