@@ -108,7 +108,7 @@ function withMarks(call, messages) {
 
 const mayHaveRun = ({ unsettled }) => unsettled.size > 0;
 
-/** True if these arguments are a text that the model wrote in the place of JSON: an answer that was cut, for example. */
+/** True if these arguments are a text that the model wrote in the place of JSON, as in an answer that was cut. */
 function isUnreadable({ arguments: stored, argumentsText }, { arguments: args }) {
   if (typeof stored !== 'string' || stored !== args) return false;
   try {
