@@ -1,6 +1,7 @@
 // The types of `rethread/langchain`.
 
 import type { BaseListChatMessageHistory } from "@langchain/core/chat_history";
+import type { BaseMessage } from "@langchain/core/messages";
 import type { Session } from "../types.js";
 
 export interface ChatMessageHistoryOptions {
@@ -10,6 +11,13 @@ export interface ChatMessageHistoryOptions {
   openCalls?: "answer" | "keep";
 }
 
+export interface SessionChatMessageHistory extends BaseListChatMessageHistory {
+  /** Adds, in one append, those of the messages whose `id` no stored message has: the messages of a LangGraph state,
+   *  which come whole at each step, also a second time after a kill. One without an id is `invalid_input`; LangGraph
+   *  gives one to each message of its state. */
+  addMissing(messages: BaseMessage[]): Promise<void>;
+}
+
 /** A session as LangChain's history, for `RunnableWithMessageHistory` and everything that takes one. Messages come
  *  back with their calls, results, ids and metadata, as JSON keeps them; each result follows its call, and one
  *  without a call is left out. Calls that were not parsed count where the provider's package sends them. `addMessages`
@@ -17,4 +25,4 @@ export interface ChatMessageHistoryOptions {
 export declare function chatMessageHistory(
   session: Session,
   options?: ChatMessageHistoryOptions,
-): BaseListChatMessageHistory;
+): SessionChatMessageHistory;

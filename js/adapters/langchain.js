@@ -36,12 +36,31 @@ class SessionChatMessageHistory extends BaseListChatMessageHistory {
       return;
     }
     // A result may be that of a stored call.
+    await this.#change(({ open }) => appendedMessages(added, open));
+  }
+
+  async addMissing(messages) {
+    const unnamed = messages.findIndex((message) => typeof message?.id !== 'string' || !message.id);
+    if (unnamed >= 0) {
+      throw new RethreadError('invalid_input', `\`addMissing\` compares ids, and message ${unnamed} has none`);
+    }
+    await this.#change(({ stored, open }) => {
+      const ids = new Set(stored.map(({ data }) => data.id));
+      return appendedMessages(
+        messages.filter(({ id }) => !ids.has(id) && ids.add(id)),
+        open,
+      );
+    });
+  }
+
+  /** Appends what `appended` returns for the stored conversation, and begins again if another process was first. */
+  async #change(appended) {
     await changeSession(
       this.#session,
       () => readMessages(this.#session),
-      ({ revision, messages }) => {
-        const appended = appendedMessages(added, readConversation(messages).open);
-        return this.#session.append(appended, { expectedRevision: revision });
+      async ({ revision, messages }) => {
+        const items = appended(readConversation(messages));
+        if (items.length) await this.#session.append(items, { expectedRevision: revision });
       },
     );
   }

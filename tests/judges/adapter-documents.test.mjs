@@ -144,7 +144,7 @@ test('r18 r19 docs/sent-twice.md: a journal in eight lines, and what is right fo
 
 test('r53 docs/assistant-ui.md: the history of one thread', async () => {
   // The first block, with the list, runs in Chromium: `tests/browser/assistant-ui.test.mjs`.
-  const [start, single] = blocks('assistant-ui');
+  const [start, , single] = blocks('assistant-ui');
   assert.ok(start.source.trim().split('\n').filter(Boolean).length <= 10);
   const threadModel = { run: async () => ({ content: [{ type: 'text', text: 'Hello.' }] }) };
   // What the hook does beside React's work.

@@ -320,6 +320,37 @@ describe('r53 a chat message history of LangChain', () => {
     assert.deepEqual(shown(await history.getMessages()), ['q', 'a', 'a', 'ok']);
   });
 
+  test('r53 addMissing stores each message of a state once, also after an older call that has no result', async () => {
+    const { session, history } = await newHistory();
+    const state = [new HumanMessage({ content: 'mail?', id: 'h1' }), new AIMessage({ ...asking('c1'), id: 'a1' })];
+    await history.addMissing(state);
+    state.push(new HumanMessage({ content: 'hello?', id: 'h2' }));
+    await history.addMissing(state);
+    state.push(new AIMessage({ content: 'Here I am.', id: 'a2' }));
+    for (const _ of [1, 2]) await history.addMissing([...state, ...state]);
+    const texts = (await history.getMessages()).map(({ type, content }) => [type, content]);
+    assert.deepEqual([texts.length, texts.at(-1)], [5, ['ai', 'Here I am.']]);
+    // A result that comes late, and one whose call is not in the state.
+    state.push(new ToolMessage({ content: 'sent', tool_call_id: 'c1', id: 't1' }));
+    state.push(new ToolMessage({ content: 'what?', tool_call_id: 'unknown', id: 't2' }));
+    await history.addMissing(state);
+    const { revision } = session;
+    await history.addMissing(state);
+    assert.equal(session.revision, revision);
+    assert.equal((await history.getMessages())[2].content, 'sent');
+    await assert.rejects(history.addMissing([new HumanMessage('no id')]), { code: 'invalid_input' });
+    // Another process was first with the same state.
+    const own = chatMessageHistory(await (await open()).session('chat'));
+    await own.addMissing(state);
+    const { session: other } = await newHistory();
+    const first = chatMessageHistory(other);
+    await chatMessageHistory(beaten(other, () => first.addMissing(state))).addMissing(state);
+    assert.deepEqual(
+      (await first.getMessages()).map(({ id }) => id),
+      (await own.getMessages()).map(({ id }) => id),
+    );
+  });
+
   test('r53 two writers lose nothing', async () => {
     const { session } = await newHistory();
     const [one, two] = [chatMessageHistory(session), chatMessageHistory(session)];

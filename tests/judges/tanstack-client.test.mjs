@@ -185,6 +185,66 @@ describe('a chat of TanStack', { timeout: 30_000 }, () => {
     );
   });
 
+  test('r53 TanStack: an answer whose message gets another id after a tool of the server stays one answer, and a reload makes another one', async () => {
+    const { tab } = sharedStore();
+    const look = toolDefinition({ name: 'look', description: '', inputSchema: { type: 'object', properties: {} } });
+    let ran = 0;
+    // The chunks of TanStack's package for OpenAI: a call names no message, and the text after it has an id of its own.
+    const turn = (call, text) => [
+      [calls(undefined, call, 'look', {})],
+      [calls(undefined, `${call}b`, 'look', {})],
+      [says(text, 'A ', 'cat.')],
+    ];
+    const { connection } = loop(
+      [...turn('c1', 'm1'), ...turn('c2', 'm2')].map((chunks) => chunks.flat()),
+      [look.server(async () => `cat ${(ran += 1)}`)],
+    );
+    const first = await loadedPage(await tab(), { connection });
+    await first.client.sendMessage('What?');
+    await first.kept.flush();
+    const ids = first.client.getMessages().flatMap(({ id, role }) => (role === 'assistant' ? [id] : []));
+    const session = await (await tab()).session('chat');
+    assert.deepEqual(ids, ['m1'], 'TanStack gives the message the id of its text');
+    assert.equal((await session.branches()).length, 1);
+    const { items } = await session.invocations();
+    assert.deepEqual(items.map(({ callId, status }) => [callId, status]).reverse(), [
+      ['c1', 'ok'],
+      ['c1b', 'ok'],
+    ]);
+    assert.deepEqual(await foundTexts(await tab()), shown(first.client.getMessages()));
+    await assertValid(await tab());
+    await first.client.reload();
+    await first.kept.flush();
+    await session.refresh();
+    assert.equal((await session.branches()).length, 2);
+    assert.equal(ran, 4);
+    assert.deepEqual(await foundTexts(await tab()), shown(first.client.getMessages()));
+    assert.deepEqual(first.errors, []);
+  });
+
+  test('r53 TanStack: an answer that fails before anything came has the status failed', async () => {
+    const { tab } = sharedStore();
+    const failed = [started('r1'), { type: 'RUN_ERROR', runId: 'r1', message: 'status 400' }];
+    const { client, kept } = await loadedPage(await tab(), {
+      answers: [failed, answer('r2', says('a2', 'Hello.'))],
+    });
+    await client.sendMessage('One.');
+    await kept.flush();
+    assert.deepEqual(shown(client.getMessages()), ['user: One.', 'assistant: ']);
+    assert.deepEqual(await foundTexts(await tab()), ['user: One.', 'assistant: ']);
+    assert.deepEqual(
+      (await stored(await tab())).map(({ status }) => status),
+      ['complete', 'failed'],
+    );
+    await client.sendMessage('Two.');
+    await kept.flush();
+    assert.deepEqual(await foundTexts(await tab()), shown(client.getMessages()));
+    assert.equal((await stored(await tab())).at(-1).status, 'complete');
+    await assertValid(await tab());
+    const session = await (await tab()).session('chat');
+    assert.equal((await session.branches()).length, 1);
+  });
+
   test('r53 TanStack: a run that is joined again is stored once', async () => {
     const { tab } = sharedStore();
     const chunks = answer('r1', says('a1', 'It ', 'is ', 'a cat.'));

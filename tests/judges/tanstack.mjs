@@ -112,8 +112,8 @@ export function sharedStore() {
   return { fails, tab: () => open({ store, replay: { freshness: Number.POSITIVE_INFINITY } }) };
 }
 
-/** A connection to TanStack's own loop, with a model whose answers are the next of `scripts`: lists of chunks. */
-export function loop(scripts, tools) {
+/** A model whose answers are the next of `scripts`: lists of chunks. */
+export function scripted(scripts) {
   const sent = [];
   const adapter = {
     kind: 'text',
@@ -128,6 +128,12 @@ export function loop(scripts, tools) {
       yield { ...finished(runId, { finishReason }), model: 'm', timestamp: 1 };
     },
   };
+  return { sent, adapter };
+}
+
+/** A connection to TanStack's own loop with such a model. */
+export function loop(scripts, tools) {
+  const { sent, adapter } = scripted(scripts);
   const connect = (messages, _data, signal, { threadId, runId, parentRunId, resume }) => {
     const abortController = new AbortController();
     signal?.addEventListener('abort', () => abortController.abort());

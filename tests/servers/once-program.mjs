@@ -18,7 +18,7 @@ const AsyncFunction = (async () => {}).constructor;
 /** Runs the code with these names, and returns the values of `results`. */
 function runSection(values, results) {
   const source = readFileSync(code, 'utf8');
-  return new AsyncFunction(...Object.keys(values), `${source}\nreturn { ${results.join(', ')} };`)(
+  return new AsyncFunction(...Object.keys(values), `{ ${source}\nreturn { ${results.join(', ')} }; }`)(
     ...Object.values(values),
   );
 }
@@ -33,6 +33,17 @@ async function sendMail({ to }) {
   appendFileSync(mails, `${to}\n`);
   if (hangAt === 'tool') await hang();
   return `sent to ${to}`;
+}
+
+/** What a provider checks: that the results of an answer's calls follow it. */
+function assertPaired(messages) {
+  const open = new Set();
+  for (const message of messages) {
+    const isResult = message.getType() === 'tool';
+    if (isResult ? !open.delete(message.tool_call_id) : open.size) throw new Error('400 calls without results');
+    for (const { id } of message.tool_calls ?? []) open.add(id);
+  }
+  if (open.size) throw new Error('400 calls without results');
 }
 
 let asked = 0;
@@ -79,7 +90,9 @@ const sections = {
       async invoke(messages) {
         asked += 1;
         if (asked === 2 && hangAt === 'model') await hang();
+        assertPaired(messages);
         const last = messages.at(-1);
+        if (last.content === 'Hello?') return new packages.AIMessage('Hello.');
         if (last.getType() === 'tool') return new packages.AIMessage(`Done: ${last.content}`);
         return new packages.AIMessage({
           content: '',
@@ -87,9 +100,21 @@ const sections = {
         });
       },
     };
-    const values = { ...names, ...packages, chatMessageHistory, chatModel, checkpointer };
+    const values = {
+      ...names,
+      ...packages,
+      open: async () => store,
+      sqlite: () => {},
+      chatMessageHistory,
+      // The page's model and checkpointer.
+      ChatOpenAI: class {
+        bindTools = () => chatModel;
+      },
+      SqliteSaver: { fromConnString: () => checkpointer },
+    };
     const { graph, history } = await runSection(values, ['graph', 'history']);
-    const input = isNew ? { messages: [new packages.HumanMessage('Write to Ann.')] } : null;
+    const question = isNew ? 'Write to Ann.' : hangAt === 'another question' ? 'Hello?' : undefined;
+    const input = question ? { messages: [new packages.HumanMessage(question)] } : null;
     const config = { configurable: { thread_id: '1' }, durability: 'sync' };
     const { __interrupt__: questions } = await graph.invoke(input, config);
     if (questions) await graph.invoke(new packages.Command({ resume: 'report' }), config);

@@ -126,6 +126,28 @@ describe('docs/sent-twice.md', { concurrency: 2, timeout: 300_000 }, () => {
     });
   }
 
+  test('r18 r19 LangGraph, killed in the tool, takes another question: nothing is lost or sent twice', {
+    skip,
+  }, async () => {
+    const name = 'langgraph another';
+    assert.equal(await killedAfter('LangGraph', name, 'tool', ''), 'hangs');
+    const { given } = await killedAfter('LangGraph', name, 'another question', '');
+    const [question, asking, result, ...rest] = given.stored;
+    assert.deepEqual(
+      [question, asking],
+      [
+        ['human', 'Write to Ann.'],
+        ['ai', ''],
+      ],
+    );
+    assert.match(result[1], INTERRUPTED);
+    assert.deepEqual(rest, [
+      ['human', 'Hello?'],
+      ['ai', 'Hello.'],
+    ]);
+    assert.deepEqual(mailsOf(name), ['ann']);
+  });
+
   test('r18 r19 an MCP server that is killed in its tool sends one mail', { skip }, async () => {
     const args = (hangAt) => ['--no-warnings', PROGRAM, ...argumentsOf('An MCP server', 'mcp', hangAt, '')];
     const call = (id) => ({

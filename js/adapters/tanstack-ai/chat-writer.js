@@ -1,6 +1,7 @@
 // When the states of a chat are written: at once what cannot come again, and the text of an answer about once a second.
 
 import { checkedState, isRunning } from './format.js';
+import { RenamedAnswers } from './renamed-answers.js';
 import { isUntouched, StoredThread } from './stored-thread.js';
 
 /** While text arrives, it is kept once in so many milliseconds. */
@@ -45,7 +46,10 @@ export class ChatWriter {
   /** The state that TanStack gave last, and whether its last answer is over. */
   #handed = /** @type {{ state: any, isOver: boolean } | undefined} */ (undefined);
   /** The last `getItem` of a client that has given nothing since. */
-  #loaded = /** @type {{ work: Promise<any>, isPending: boolean, isFailed: boolean } | undefined} */ (undefined);
+  #loaded = /** @type {{ work: Promise<any>, isPending: boolean, isFailed: boolean, messages: any[] } | undefined} */ (
+    undefined
+  );
+  #renamed = new RenamedAnswers();
   #isWritten = true;
   #isWaiting = false;
   #writtenAt = 0;
@@ -93,11 +97,11 @@ export class ChatWriter {
   }
 
   load() {
-    const load = { work: this.#load(), isPending: true, isFailed: false };
+    const load = { work: this.#load(), isPending: true, isFailed: false, messages: /** @type {any[]} */ ([]) };
     this.#loaded = load;
     load.work.then(
-      () => {
-        load.isPending = false;
+      (found) => {
+        [load.isPending, load.messages] = [false, found?.messages ?? []];
       },
       () => {
         [load.isPending, load.isFailed] = [false, true];
@@ -114,7 +118,8 @@ export class ChatWriter {
 
   #checked(given) {
     try {
-      return { ...checkedState(given), messages: [...given.messages] };
+      const before = this.#handed?.state.messages ?? this.#loaded?.messages ?? [];
+      return { ...checkedState(given), messages: this.#renamed.stored(before, given.messages) };
     } catch (error) {
       this.#report(error, 'setItem');
       throw error;
@@ -229,6 +234,7 @@ export class ChatWriter {
   #remove() {
     clearTimeout(this.#timer);
     [this.#handed, this.#loaded] = [undefined, undefined];
+    this.#renamed.clear();
     [this.#isWaiting, this.#isWritten, this.#retries] = [false, true, 0];
     return this.#perform('removeItem', (thread) => thread.clear());
   }

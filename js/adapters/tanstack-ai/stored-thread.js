@@ -16,6 +16,9 @@ export const isUntouched = (before, after) =>
     before.parts.length === after.parts.length &&
     before.parts.every((part, at) => part === after.parts[at]));
 
+/** The status of an answer that is over: of one of which nothing came, the run has failed, or was stopped. */
+const statusOf = ({ role, parts }) => (role === 'assistant' && !parts.length ? 'failed' : undefined);
+
 export class StoredThread {
   #session;
   #entries;
@@ -218,7 +221,7 @@ export class StoredThread {
       over.push(message);
       items.push(...strayResults(own, messages.slice(0, at), entries));
       if (!entry) {
-        items.push(...withStatus(this.#entries.newMessages(own), isElsewhere ? 'stopped' : undefined));
+        items.push(...withStatus(this.#entries.newMessages(own), isElsewhere ? 'stopped' : statusOf(own)));
         continue;
       }
       const found = difference(entry, own, { mayLag: this.#mayLag(entry) });
@@ -237,7 +240,7 @@ export class StoredThread {
     await this.#fork(entry);
     const own = messages.filter((message) => message !== growing);
     await this.#store(
-      own.flatMap((message) => this.#entries.newMessages(checkedMessage(message))),
+      own.flatMap((message) => withStatus(this.#entries.newMessages(checkedMessage(message)), statusOf(message))),
       own,
     );
   }

@@ -2,9 +2,12 @@
 
 declare module "@langchain/langgraph";
 declare module "@langchain/langgraph/prebuilt";
+declare module "@langchain/langgraph-checkpoint-sqlite";
 declare module "@mastra/core/tools";
 declare module "@modelcontextprotocol/sdk/server/mcp.js";
 declare module "@modelcontextprotocol/sdk/server/stdio.js";
+declare module "@tanstack/ai-openai";
+declare module "langchain";
 
 // What a Worker imports from its platform, as far as the pages use it.
 declare module "cloudflare:workers" {

@@ -64,8 +64,6 @@ export const sendMail: (mail: { to: string; text?: string; invoice?: string }) =
 export const payInvoice: (invoice: { to: string }) => Promise<string>;
 export const lookUp: (query: { text: string }) => Promise<string[]>;
 export const askSomebody: (call: InterruptedToolCall) => Promise<"report" | "rerun" | { result: string }>;
-export const chatModel: { invoke(messages: unknown[]): Promise<unknown> };
-export const checkpointer: object;
 
 // What a tool calls, and where a server has its key.
 export const signIn: (name: string, password: string) => Promise<string>;
