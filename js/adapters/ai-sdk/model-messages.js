@@ -11,6 +11,7 @@ const OUTPUTS = ['text', 'json', 'error-text', 'error-json', 'content', 'executi
 /** The beginnings of images in base64. */
 const IMAGES = { iVBORw0KGgo: 'image/png', '/9j/': 'image/jpeg', R0lGOD: 'image/gif', UklGR: 'image/webp' };
 
+/** @param {{ providerOptions?: any }} part */
 const metadataOf = ({ providerOptions }) => (providerOptions ? { providerMetadata: providerOptions } : {});
 const invalid = (at, what) => new RethreadError('invalid_input', `message ${at} is no model message: ${what}`);
 

@@ -19,7 +19,7 @@ const contentTypes = ({ content }) => (Array.isArray(content) ? content.map((par
 /** The format that a message has which is none of the SDK's. @returns {[string, string] | null} name and advice */
 function formatOfMessage(item) {
   if (Array.isArray(item.parts)) {
-    const isStored = item.parts.some(({ type } = {}) => type === 'tool' || type === 'tool_call');
+    const isStored = item.parts.some((part) => part?.type === 'tool' || part?.type === 'tool_call');
     return isStored ? ['a message of this session', TOO.own] : ['a UIMessage of the AI SDK', TOO.ui];
   }
   const types = contentTypes(item);
