@@ -1,5 +1,6 @@
 //! Open sessions and the loop that drives runs, as every binding has them, over a host with a clock of its own (R81).
 
+#[cfg(not(target_arch = "wasm32"))]
 mod additions;
 #[cfg(not(target_arch = "wasm32"))]
 mod adoption;
