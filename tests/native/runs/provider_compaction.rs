@@ -390,9 +390,7 @@ fn r78_a_result_that_comes_after_an_answers_compaction_reaches_who_made_that() {
         };
         assert_eq!(place(&bodies[0]), place(&bodies[1]));
         // Others have it at its call.
-        let log = host.log.borrow();
-        let body = host.renderer.render(&log.history, None, &request(&setup("x", CHAT, false)), 1).unwrap().body;
-        let body = String::from_utf8(body).unwrap();
+        let body = String::from_utf8(host.render(CHAT).body).unwrap();
         assert!(body.contains("<one>") && body.matches("<mild>").count() == 1, "{body}");
         assert!(body.find("<mild>") < body.find("I do not know."), "{body}");
     }
