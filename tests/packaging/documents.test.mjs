@@ -265,7 +265,7 @@ describe('sessions and runs', () => {
   });
 
   test('freshness and reducers', async () => {
-    const { session } = await chat('freshness', []);
+    const { rethread, session } = await chat('freshness', []);
     const imported = {
       messages: [
         { role: 'user', content: 'Look.' },
@@ -278,7 +278,7 @@ describe('sessions and runs', () => {
         { role: 'assistant', content: 'Done.' },
       ],
     };
-    await runBlock('freshness', 'toolFreshness', { session, imported });
+    await runBlock('freshness', 'toolFreshness', { rethread, session, imported });
     await runBlock('long-histories', 'reducers', {});
     assert.equal(
       decode((await session.render({ dialect: 'openai-chat', replay: { freshness: null } })).body).messages.length,

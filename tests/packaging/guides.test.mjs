@@ -223,9 +223,13 @@ test('an approval by mail: the tool runs once, after a decision by a link that n
 
 test('move from another library: chats of three kinds are stored, and are valid for another provider', async () => {
   const values = { sqlite: () => 'memory', open: () => open() };
-  const { rethread, session } = await runBlock('guides/moving', 'old', values, ['rethread', 'session']);
+  const { rethread, session, imported } = await runBlock('guides/moving', 'old', values, [
+    'rethread',
+    'session',
+    'imported',
+  ]);
   const saved = [{ id: 'm1', role: 'user', parts: [{ type: 'text', text: 'Hi' }] }];
-  const own = await runBlock('guides/moving', 'fromRows', { rethread, fromUIMessages, saved }, [
+  const own = await runBlock('guides/moving', 'fromRows', { rethread, fromUIMessages, saved, imported }, [
     'fromPage',
     'fromRows',
   ]);
