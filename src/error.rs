@@ -94,7 +94,7 @@ codes! {
     StateOwnerConflict = "state_owner_conflict",
     /// The service keeps the conversation, or another one, although the session's owner says otherwise.
     ConversationConflict = "conversation_conflict",
-    /// The service does not continue the chain of responses, and the owner's `onLost` is "fail".
+    /// The service does not continue the chain of responses, and the owner's `onLost` lets it not begin again.
     ChainLost = "chain_lost",
     /// The model could not be called, or gave no complete answer.
     ModelError = "model_error",
