@@ -13,7 +13,8 @@ export interface ChatMessageHistoryOptions {
 
 export interface SessionChatMessageHistory extends BaseListChatMessageHistory {
   /** Adds, in one append, those of the messages whose `id` no stored message has: the messages of a LangGraph state,
-   *  which come whole at each step, also a second time after a kill. One without an id is `invalid_input`; LangGraph
+   *  which come whole at each step, also a second time after a kill. A message that was erased here and is still in
+   *  the state comes back; one whose content has changed is not replaced. One without an id is `invalid_input`; LangGraph
    *  gives one to each message of its state. */
   addMissing(messages: BaseMessage[]): Promise<void>;
 }

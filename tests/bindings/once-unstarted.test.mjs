@@ -55,6 +55,14 @@ for (const [which, prepare] of Object.entries(LEFT_BEHIND)) {
   });
 }
 
+test('r18 r19 once: a call that was left behind is asked about with other arguments too, as a schema adds them', async () => {
+  const [session] = await openings(1);
+  await append(session, user('Write.'), answer, user('Hello?'));
+  const { send, runs } = sender(session);
+  await assert.rejects(send({ ...toAnn, cc: [] }, { callId: 'call_0' }), MAY_HAVE_RUN);
+  assert.equal(runs.length, 0);
+});
+
 test('r18 r19 once: the call of an answer that was stored just now runs, with a system message after it, too', async () => {
   const [session] = await openings(1);
   await append(session, user('Write.'), answer);

@@ -84,12 +84,15 @@ function isLeftBehind({ invocation }, [answer, ...later]) {
   return answer.source?.type === 'history' || before.some((message) => readMessage(message).isTurn);
 }
 
-/** The call with what the marks in these messages say of it. The first one has the call. */
+/** In place of a start: the call was not started here, and may have run elsewhere. */
+const LEFT_BEHIND = 'left behind';
+
+/** The call with what the marks in these messages say of it. `messages[0]` has the call. */
 function withMarks(call, messages) {
   const found = journaledCall(call);
   if (!found.result && !found.starts && isLeftBehind(found, messages)) {
     found.starts = 1;
-    found.unsettled.add('left behind');
+    found.unsettled.add(LEFT_BEHIND);
   }
   for (const message of messages) {
     const { mark } = readMessage(message);
@@ -107,6 +110,7 @@ function withMarks(call, messages) {
 }
 
 const mayHaveRun = ({ unsettled }) => unsettled.size > 0;
+const isStartedHere = ({ unsettled }) => [...unsettled].some((start) => start !== LEFT_BEHIND);
 
 /** True if these arguments are a text that the model wrote in the place of JSON, as in an answer that was cut. */
 function isUnreadable({ arguments: stored, argumentsText }, { arguments: args }) {
@@ -119,9 +123,9 @@ function isUnreadable({ arguments: stored, argumentsText }, { arguments: args })
   }
 }
 
-/** True for a call that has these arguments, or takes any: nobody has started it, and a schema may add some. */
+/** True for a call that has these arguments, or takes any: nobody has started it here, and a schema may add some. */
 const takesArguments = (found, { arguments: args }) =>
-  (!mayHaveRun(found) && !found.result) || isSameJson(found.arguments, args);
+  (!isStartedHere(found) && !found.result) || isSameJson(found.arguments, args);
 
 /** Of the calls of one answer with one id, those that can be meant: name and arguments tell them apart. */
 function candidates(found, call) {

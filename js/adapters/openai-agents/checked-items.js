@@ -36,7 +36,9 @@ function formatOfMessage(item) {
 function foreignFormat(item) {
   if (item.type === undefined || item.type === 'message') return formatOfMessage(item);
   if (typeof item.type !== 'string') return ['no item', TOO.unknown];
-  if ('call_id' in item) return ['an item of the Responses API', TOO.responses];
+  // Only the search for tools keeps the service's own name of it.
+  if ('call_id' in item && !item.type.startsWith('tool_search_'))
+    return ['an item of the Responses API', TOO.responses];
   return isPaired(item) && typeof item.callId !== 'string' ? ['an item without `callId`', TOO.unknown] : null;
 }
 
