@@ -148,8 +148,7 @@ impl MessageEncoder {
     /// once, between two messages that no provider rejects.
     fn is_valid(&self, text: &str, message: JoinedMessage<'_, '_>) -> bool {
         // The first half of a round is checked together with the message that holds its results.
-        let is_late_result = message.item.origin == DraftOrigin::LateResult;
-        if message.item.results_go_on || is_late_result || !message.is_as_received(self.spec.dialect()) {
+        if message.item.results_go_on || !message.is_as_received(self.spec.dialect()) {
             return true;
         }
         let findings = validate(self.probe(text, message).as_bytes(), self.spec.dialect());
@@ -170,7 +169,9 @@ impl MessageEncoder {
         let mut probe = String::new();
         let mut object = ObjectWriter::new(&mut probe);
         object.text("model", model);
-        if let Some(service) = self.spec.service_state.as_ref().filter(|_| message.item.is_acknowledged) {
+        // The call of a late result is in an earlier message.
+        let has_earlier_call = message.item.is_acknowledged || message.item.origin == DraftOrigin::LateResult;
+        if let Some(service) = self.spec.service_state.as_ref().filter(|_| has_earlier_call) {
             object.json(service.chain.member, (service.chain.continued)(EARLIER_RESPONSE).view());
         }
         if let Some((member, value)) = self.spec.body.required_with_calls {

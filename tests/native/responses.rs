@@ -764,3 +764,16 @@ fn r04_r05_an_opaque_output_at_the_beginning_is_not_counted_to_a_later_call_of_t
         Session::new().append(OWN, &list).render(dialect, None, always());
     }
 }
+
+#[test]
+fn r41_r75_a_late_output_in_its_received_form_is_checked_like_any_other() {
+    let mut open = call("c1", "f");
+    open["async"] = json!(true);
+    let late =
+        json!({"type": "function_call_output", "call_id": "c1", "output": [{"type": "output_text", "text": "seen"}]});
+    let session = Session::of(OWN, &json!({"input": [user("q"), open, user("p")]}));
+    let input = session.append(OWN, &json!({"input": [late]})).input();
+    let outputs: Vec<_> = input.as_array().unwrap().iter().filter(|item| item["call_id"] == "c1").collect();
+    assert_eq!(outputs.len(), 2, "{input}");
+    assert_eq!(outputs[1]["output"], json!([{"type": "input_text", "text": "seen"}]));
+}

@@ -16,7 +16,7 @@ pub(super) const PROVIDER_COMPACTION: ProviderCompaction = ProviderCompaction {
     header: Some(("anthropic-beta", "compact-2026-09-04")),
     begins_list: true,
     stands_for_earlier,
-    repeats_earlier: |block| block.has_text("type", COMPACTION),
+    repeats_earlier,
     read,
 };
 
@@ -26,6 +26,12 @@ fn stands_for_earlier(block: JsonRef<'_>) -> bool {
     block.has_text("type", COMPACTION)
         && block.find("signature").is_some()
         && block.find("content").is_some_and(|content| content.kind() == JsonKind::String)
+}
+
+/// Without content, readable or encrypted, the block stands for nothing.
+fn repeats_earlier(block: JsonRef<'_>) -> bool {
+    let has_content = || ["content", "encrypted_content"].iter().any(|member| block.find(member).is_some());
+    block.has_text("type", COMPACTION) && has_content()
 }
 
 /// "Cannot be combined with `context_management`."

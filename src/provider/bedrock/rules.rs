@@ -119,7 +119,8 @@ pub(super) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     if vendor == Vendor::Claude {
         ending::trim_last_message(plan, &mut turns);
         if !model_facts(&model).allows_prefill {
-            end_with_user(plan, &mut turns, TEXT_BLOCK_START, |block| block.kind == BlockKind::ServerCall);
+            let is_resumed = |block: &Block<'_>| matches!(block.kind, BlockKind::ServerCall | BlockKind::ServerResult);
+            end_with_user(plan, &mut turns, TEXT_BLOCK_START, is_resumed);
         }
     }
     tool_config::repair(plan, &turns, &pairs);

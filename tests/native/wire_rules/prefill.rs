@@ -49,8 +49,9 @@ fn r40_an_empty_answer_at_the_end_goes_and_the_one_before_it_is_the_last() {
 fn r41_what_the_service_continues_itself_stays_last() {
     let search = json!({ "type": "server_tool_use", "id": "s1", "name": "web_search", "input": {} });
     let summary = json!({ "type": "compaction", "content": "s", "encrypted_content": "c", "signature": "g" });
-    for block in [search, summary] {
-        let body = asked("claude-opus-5", vec![user("q"), assistant_blocks(vec![block])]);
+    let found = json!({ "type": "web_search_tool_result", "tool_use_id": "s1", "content": [] });
+    for blocks in [vec![search.clone()], vec![search, found], vec![summary]] {
+        let body = asked("claude-opus-5", vec![user("q"), assistant_blocks(blocks)]);
         assert!(!errors(&body, CLAUDE).contains(&"role_order"), "{body}");
     }
     // The service summarizes the list, and answers nothing.

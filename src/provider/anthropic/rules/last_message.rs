@@ -44,10 +44,11 @@ pub(super) fn repair<'a>(plan: &mut Plan<'a, '_>, turns: &mut Vec<Turn<'a>>, end
     trim_last_message(plan, turns, accepted == ThinkingKind::Disabled);
 }
 
-/// Returns true for the last block of an answer that the service continues: `pause_turn` after a call of its own tool,
+/// Returns true for the last block of an answer that the service continues: `pause_turn` in the loop of its own tools,
 /// and `compaction` after a summary.
 fn is_resumed(block: &Block<'_>) -> bool {
-    block.kind == BlockKind::ServerCall || block.value.is_some_and(|value| value.has_text("type", "compaction"))
+    matches!(block.kind, BlockKind::ServerCall | BlockKind::ServerResult)
+        || block.value.is_some_and(|value| value.has_text("type", "compaction"))
 }
 
 /// Removes from a final assistant message what Anthropic rejects there. If no block is left, the message is removed,
