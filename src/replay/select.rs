@@ -68,10 +68,21 @@ pub(super) fn select<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> Re
         insert_compaction(&mut messages, compaction, report);
     }
     if input.compacted_before > 0 {
-        insert_overtaken_results(&mut messages, history, input.compacted_before);
-        begin_with_compaction(&mut messages, history, input.compacted_before, report);
+        begin_with_answer(&mut messages, history, input.compacted_before, report);
     }
     RequestDraft { messages, is_repeated: false, cut: None }
+}
+
+/// Lets a draft begin with the answer at an index of the history, whose compaction stands for the messages before it,
+/// and adds what that does not know.
+fn begin_with_answer<'h>(
+    messages: &mut Vec<DraftMessage<'h>>,
+    history: &'h History,
+    answer: usize,
+    report: &mut Report,
+) {
+    insert_overtaken_results(messages, history, answer);
+    begin_with_compaction(messages, history, answer, report);
 }
 
 /// Returns where a message is sent to a service: what is repeated, then results of calls that it has, then what is new.

@@ -5,7 +5,7 @@ import { RethreadError } from '../../error.js';
 import { asStored } from '../message-record.js';
 import { isPaired } from './pairs.js';
 
-const TOO = {
+const ADVICE = {
   chat: 'append them with `session.append({ messages }, "openai-chat")`',
   anthropic: 'append them with `session.append({ messages }, "anthropic")`',
   responses: 'append them with `session.append({ input }, "openai-responses")`',
@@ -20,26 +20,26 @@ const contentTypes = ({ content }) => (Array.isArray(content) ? content.map((par
 function formatOfMessage(item) {
   if (Array.isArray(item.parts)) {
     const isStored = item.parts.some((part) => part?.type === 'tool' || part?.type === 'tool_call');
-    return isStored ? ['a message of this session', TOO.own] : ['a UIMessage of the AI SDK', TOO.ui];
+    return isStored ? ['a message of this session', ADVICE.own] : ['a UIMessage of the AI SDK', ADVICE.ui];
   }
   const types = contentTypes(item);
-  if (types.includes('tool_use') || types.includes('tool_result')) return ['a message of Anthropic', TOO.anthropic];
+  if (types.includes('tool_use') || types.includes('tool_result')) return ['a message of Anthropic', ADVICE.anthropic];
   const isChat =
     'tool_calls' in item || 'tool_call_id' in item || types.includes('text') || types.includes('image_url');
   const isForeign = isChat || (item.role === 'assistant' && typeof item.content === 'string');
   if (isForeign || ['tool', 'developer', 'function'].includes(item.role))
-    return ['a message of OpenAI Chat Completions', TOO.chat];
-  return ['user', 'assistant', 'system'].includes(item.role) ? null : ['no message of the SDK', TOO.unknown];
+    return ['a message of OpenAI Chat Completions', ADVICE.chat];
+  return ['user', 'assistant', 'system'].includes(item.role) ? null : ['no message of the SDK', ADVICE.unknown];
 }
 
 /** @returns {[string, string] | null} */
 function foreignFormat(item) {
   if (item.type === undefined || item.type === 'message') return formatOfMessage(item);
-  if (typeof item.type !== 'string') return ['no item', TOO.unknown];
+  if (typeof item.type !== 'string') return ['no item', ADVICE.unknown];
   // Only the search for tools keeps the service's own name of it.
   if ('call_id' in item && !item.type.startsWith('tool_search_'))
-    return ['an item of the Responses API', TOO.responses];
-  return isPaired(item) && typeof item.callId !== 'string' ? ['an item without `callId`', TOO.unknown] : null;
+    return ['an item of the Responses API', ADVICE.responses];
+  return isPaired(item) && typeof item.callId !== 'string' ? ['an item without `callId`', ADVICE.unknown] : null;
 }
 
 const invalid = (message) => new RethreadError('invalid_input', message);

@@ -68,7 +68,7 @@ impl<'a> Cure<'a> {
         }
     }
 
-    /// Lets the user speak after an answer at the end of the list, with a content as JSON.
+    /// Appends a user message after an answer at the end of the list. `content` is JSON.
     pub fn ask_to_continue(&mut self, content: &str) {
         if !self.list.items().last().is_some_and(|last| last.has_text("role", "assistant")) {
             return;

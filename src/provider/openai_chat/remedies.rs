@@ -46,7 +46,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
         done: "the call and its result have a shorter id",
         cure: by_rules,
     },
-    // A gateway says it of Claude.
+    // Of Claude, behind gateways (hermes-agent#50055, copilot-api#261).
     Remedy {
         sentences: &[&["this model does not support assistant message prefill"]],
         codes: &[],

@@ -11,8 +11,8 @@ const PREFILL: &str =
 /// What the user says so that the model goes on.
 const CONTINUE: &str = "Continue.";
 
-/// Lets the user say [`CONTINUE`] if the list ends with a turn of the model, and removes such a turn without content.
-/// Returns true if it says so. An answer that the service itself continues (`pause_turn`, a compaction) stays last:
+/// Appends a user message, [`CONTINUE`], if the list ends with a turn of the model, and removes such a turn without
+/// content. Returns true if it appends one. An answer that the service itself continues (`pause_turn`, a compaction) stays last:
 /// `is_resumed` says so of its last block. `text_start` is the JSON of a text block up to its text.
 pub(crate) fn end_with_user<'a>(
     plan: &mut Plan<'a, '_>,

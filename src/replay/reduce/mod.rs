@@ -75,7 +75,7 @@ pub(super) fn reduce<'h>(
             if !is_over_limit(draft, input) {
                 break;
             }
-            let text = "the history is longer than `compaction.tokens`, and not compacted; its `fallback` shortens the request";
+            let text = "the request is longer than `compaction.tokens`; the `fallback` shortens it";
             report.push(Finding::info(FindingCode::Reduced, text).with_action(Action::Kept));
         }
         apply(reducer, draft, &ReducerContext { reducer: index, input }, report)?;
