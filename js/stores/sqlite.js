@@ -21,22 +21,24 @@ export function sqlite(database) {
     dialect: 'sqlite',
     transaction(statements) {
       open ??= openFile(path);
+      const isAsynchronous = typeof open.batch === 'function';
       // Not before the first write, so that a rejected file is unchanged.
-      if (!isPrepared && !statements.every(isRead)) {
-        isPrepared = true;
+      const isFirst = !isPrepared && !statements.every(isRead);
+      isPrepared ||= isFirst;
+      if (isAsynchronous)
+        return isFirst ? writeBackLog(open).then(() => batch(open, statements)) : batch(open, statements);
+      if (isFirst) {
         if (path !== null) prepareFile(open, isStrict);
         // Freed space is overwritten with zeros: an erased message is in no free page.
-        if (typeof open.batch !== 'function') open.exec('PRAGMA secure_delete = ON');
+        open.exec('PRAGMA secure_delete = ON');
+        writeBackLogNow(open);
       }
-      return typeof open.batch === 'function' ? batch(open, statements) : transaction(open, statements);
+      return transaction(open, statements);
     },
     async eraseOverwritten() {
       // The log has earlier versions of pages until it is written anew. While somebody reads, it stays.
-      const checkpoint = 'PRAGMA wal_checkpoint(TRUNCATE)';
-      let rows = [];
-      if (typeof open?.batch !== 'function') rows = open?.prepare(checkpoint).all() ?? [];
-      else if (open.protocol === 'file') ({ rows } = await open.execute(checkpoint));
-      if (rows[0]?.busy) throw new RethreadError('busy', 'another connection reads the log of the database');
+      if (open && (await checkpoint(open)))
+        throw new RethreadError('busy', 'another connection reads the log of the database');
     },
     async setDurability(durability) {
       isStrict = durability === 'strict';
@@ -62,6 +64,35 @@ function openFile(path) {
   const database = new module.DatabaseSync(path);
   database.exec('PRAGMA busy_timeout = 5000');
   return database;
+}
+
+const CHECKPOINT = 'PRAGMA wal_checkpoint(TRUNCATE)';
+
+/** Writes the log back to the database, and empties it. Resolves to true if another connection reads it. */
+async function checkpoint(database) {
+  let rows = [];
+  if (typeof database.batch !== 'function') rows = database.prepare(CHECKPOINT).all();
+  else if (database.protocol === 'file') ({ rows } = await database.execute(CHECKPOINT));
+  return Boolean(rows[0]?.busy);
+}
+
+/** Empties the log of a process that was killed, perhaps between an erasure and its checkpoint. Others that use the
+ *  database are not waited for: the log stays then, until the next checkpoint. */
+function writeBackLogNow(database) {
+  const [wait] = Object.values(database.prepare('PRAGMA busy_timeout').get());
+  database.exec('PRAGMA busy_timeout = 0');
+  try {
+    database.prepare(CHECKPOINT).all();
+  } catch {
+    // A log in use stays. A database that cannot be written is reported by what follows.
+  } finally {
+    database.exec(`PRAGMA busy_timeout = ${wait}`);
+  }
+}
+
+/** The same for libSQL, whose connections do not wait unless they are told to. */
+async function writeBackLog(client) {
+  await checkpoint(client).catch(() => {});
 }
 
 /** Sets the journal mode of a file before its first write. In WAL mode a commit survives the process without waiting

@@ -74,3 +74,8 @@ impl<'de> Deserialize<'de> for AtLeastOne {
         }
     }
 }
+
+/// Reads an option that differs when it is absent and when it is null.
+pub fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<Option<T>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
+}

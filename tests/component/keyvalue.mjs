@@ -15,6 +15,11 @@ export class Keyvalue {
   calls = 0;
   fault = () => undefined;
 
+  /** The values of all buckets. */
+  values() {
+    return [...this.buckets.values()].flatMap((entries) => [...entries.values()].map(({ value }) => value));
+  }
+
   /** Does the work of a call, as its fault has it. */
   call(name, work) {
     this.calls += 1;

@@ -1,11 +1,14 @@
 // r59: no byte of a SQLite database has an erased message.
 
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { open } from 'rethread';
 import { openDriver } from './drivers.mjs';
 
@@ -74,6 +77,30 @@ for (const kind of ['node:sqlite', 'DatabaseSync', '@libsql/client'])
       assert.equal((await idsOf(await again.session('s'))).length, ids.length - 4 + 3);
       await again.close();
       await reopened.end?.();
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+for (const kind of ['node:sqlite', 'DatabaseSync', '@libsql/client'])
+  test(`r59 what a process left that was killed before the checkpoint goes with the next write (${kind})`, async () => {
+    const folder = mkdtempSync(path.join(tmpdir(), 'rethread-erase-'));
+    const file = path.join(folder, 'chats.db');
+    const places = () => readdirSync(folder).filter((name) => readFileSync(path.join(folder, name)).includes('SECRET'));
+    try {
+      const program = fileURLToPath(new URL('killed-erasure.mjs', import.meta.url));
+      const child = spawn(process.execPath, [program, kind, file], { stdio: 'inherit' });
+      const [, signal] = await once(child, 'exit');
+      assert.equal(signal, 'SIGKILL');
+      assert.deepEqual(places(), ['chats.db-wal'], 'the log has it, the database does not need to');
+      const { driver, end } = await openDriver(kind, file);
+      const client = await open({ store: driver });
+      const session = await client.session('s');
+      assert.equal((await idsOf(session)).length, 4, 'the erasure was stored');
+      await append(session, [{ role: 'user', content: 'And now?' }]);
+      assert.deepEqual(places(), []);
+      await client.close();
+      await end?.();
     } finally {
       rmSync(folder, { recursive: true });
     }

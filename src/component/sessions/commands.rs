@@ -4,19 +4,23 @@ use super::effects::Effects;
 use super::host::ComponentHost;
 use super::json_bytes::{json_of_bytes, json_of_text};
 use super::render::render;
+use super::results::{branches_json, erasure_json, pruned_json, write_hit, write_summary};
 use super::runs::Runs;
 use super::wit;
 use crate::error::{Error, Result};
 use crate::history::{Annotation, NewResult};
-use crate::json::{ArrayWriter, ObjectWriter};
-use crate::options::{InvocationQuery, JsonOptions, MAX_PAGE, RunOptions, SessionOptions, audit_query, read_options};
+use crate::json::ArrayWriter;
+use crate::options::{
+    InvocationQuery, JsonOptions, MAX_PAGE, PruneOptions, RunOptions, SessionOptions, UpdateFields, audit_query,
+    read_options,
+};
 use crate::run::{ApprovalDecision, RunInput, RunSnapshot};
 use crate::session::{
     Answer, AppendOrigin, DEFAULT_HITS, JsonPage, MAX_HITS, OpenSession, OpenStore, RunDriver, annotate, audit_page,
-    clear, discard_run, mark_read, read_archive, restore_archive, resume_run, resume_snapshot, search_sessions,
+    branches, clear, delete_messages, discard_run, fork, mark_read, prune, read_archive, restore_archive, resume_run,
+    resume_snapshot, search_sessions, switch_to,
 };
-use crate::session_head::SessionHead;
-use crate::store::{Excerpt, RecencyQuery, SearchHit, SessionArchive, recent_sessions};
+use crate::store::{RecencyQuery, SessionArchive, recent_sessions};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -90,12 +94,12 @@ impl Sessions {
                 self.runs.get(&run)?.handle(RunInput::RetrySave).await?;
                 Ok(wit::Outcome::Done)
             }
-            other => self.perform_on_store(other).await,
+            other => self.perform_on_content(other).await,
         }
     }
 
-    /// Performs a command about whole sessions or the store.
-    async fn perform_on_store(&self, command: wit::Command) -> Result<wit::Outcome> {
+    /// Performs a command about what a session has: its entry in the list, its branches, its messages.
+    async fn perform_on_content(&self, command: wit::Command) -> Result<wit::Outcome> {
         match command {
             wit::Command::Clear(id) => {
                 clear(&*self.session(&id).await?).await?;
@@ -117,6 +121,51 @@ impl Sessions {
                 annotate(&session, &Annotation::new(&asked.message_id, metadata)).await?;
                 Ok(wit::Outcome::Done)
             }
+            wit::Command::Update(asked) => {
+                let fields: UpdateFields<JsonOptions> = read_options("what is to change", &asked.fields)?;
+                let edit = fields.into_edit()?;
+                let session = self.session(&asked.session).await?;
+                let turn = session.writes.enter();
+                let _turn = turn.start().await;
+                session.update(edit).await?;
+                Ok(wit::Outcome::Done)
+            }
+            wit::Command::DeleteMessages(asked) => {
+                let session = self.session(&asked.session).await?;
+                let receipt = delete_messages(&session, &asked.message_ids).await?;
+                Ok(wit::Outcome::Receipt(erasure_json(&receipt).as_str().to_owned()))
+            }
+            other => self.perform_on_branches(other).await,
+        }
+    }
+
+    /// Performs a command about the branches of a session.
+    async fn perform_on_branches(&self, command: wit::Command) -> Result<wit::Outcome> {
+        match command {
+            wit::Command::Fork(asked) => {
+                let session = self.session(&asked.session).await?;
+                let turn = session.writes.enter();
+                let _turn = turn.start().await;
+                Ok(wit::Outcome::Branch(fork(&session, asked.after.as_deref()).await?))
+            }
+            wit::Command::SwitchTo(asked) => {
+                let session = self.session(&asked.session).await?;
+                let turn = session.writes.enter();
+                let _turn = turn.start().await;
+                switch_to(&session, &asked.branch).await?;
+                Ok(wit::Outcome::Done)
+            }
+            wit::Command::Branches(id) => {
+                let session = self.session(&id).await?;
+                Ok(wit::Outcome::Items(branches_json(&branches(&session).await?)))
+            }
+            other => self.perform_on_store(other).await,
+        }
+    }
+
+    /// Performs a command about whole sessions or the store.
+    async fn perform_on_store(&self, command: wit::Command) -> Result<wit::Outcome> {
+        match command {
             wit::Command::CloseSession(id) => {
                 self.open.borrow_mut().remove(&id);
                 Ok(wit::Outcome::Done)
@@ -144,6 +193,11 @@ impl Sessions {
                 let (message, payload) = (query.message_id.take(), query.payload.unwrap_or(false));
                 let query = audit_query(query, None);
                 Ok(page(audit_page(&self.store.context, &query, (message.as_deref(), payload)).await?))
+            }
+            wit::Command::Prune(options) => {
+                let options: PruneOptions = read_options("the options", &options)?;
+                let pruned = prune(&self.store, &options.into_request(self.store.context.now())).await?;
+                Ok(wit::Outcome::Receipt(pruned_json(&pruned).as_str().to_owned()))
             }
             wit::Command::Close => {
                 self.store.end_holds().await;
@@ -182,7 +236,8 @@ impl Sessions {
         let turn = session.writes.enter();
         let _turn = turn.start().await;
         let origin = session.origin(AppendOrigin::default());
-        let (revision, content) = session.append(&body, dialect, (&origin, asked.expected_revision)).await?;
+        let place = (&origin, asked.expected_revision);
+        let (_, revision, content) = session.append_to(asked.branch.as_deref(), (&body, dialect), place).await?;
         let message_ids = content.message_ids;
         Ok(wit::Outcome::Appended(wit::AppendedMessages { revision, message_ids }))
     }
@@ -206,7 +261,7 @@ impl Sessions {
             None => u64::MAX,
         };
         let session = self.session(&asked.session).await?;
-        Ok(page(session.message_page(None, limit_of(asked.limit), before).await?))
+        Ok(page(session.message_page(asked.branch.as_deref(), limit_of(asked.limit), before).await?))
     }
 
     async fn run(&self, asked: wit::Request) -> Result<wit::Outcome> {
@@ -276,28 +331,6 @@ impl Sessions {
     }
 }
 
-/// Writes a session that was found, as `SearchHit` has it.
-fn write_hit(out: &mut ObjectWriter<'_>, hit: &SearchHit) {
-    out.object("session", |out| write_summary(out, &hit.head.id, &hit.head));
-    match &hit.title {
-        Some(title) => out.object("title", |out| write_excerpt(out, title)),
-        None => out.raw("title", "null"),
-    };
-    out.array("messages", |list| {
-        for message in &hit.messages {
-            list.object(|out| {
-                out.text("messageId", &message.id).text("role", message.role.as_str());
-                write_excerpt(out, &message.excerpt);
-            });
-        }
-    });
-}
-
-fn write_excerpt(out: &mut ObjectWriter<'_>, excerpt: &Excerpt) {
-    let ranges: Vec<String> = excerpt.ranges.iter().map(|(start, end)| format!("[{start},{end}]")).collect();
-    out.text("text", &excerpt.text).raw("ranges", &format!("[{}]", ranges.join(",")));
-}
-
 fn session_info(session: &OpenSession) -> wit::Outcome {
     let log = session.log.borrow();
     wit::Outcome::Session(wit::SessionInfo {
@@ -306,27 +339,4 @@ fn session_info(session: &OpenSession) -> wit::Outcome {
         title: log.head.title.clone(),
         channel: log.head.channel.clone(),
     })
-}
-
-/// Writes a session of a list, as `SessionSummary` has it.
-fn write_summary(out: &mut ObjectWriter<'_>, id: &str, head: &SessionHead) {
-    out.text("id", id).text_or_null("channel", head.channel.as_deref()).text_or_null("title", head.title.as_deref());
-    out.number("createdAt", head.created_at)
-        .number("updatedAt", head.updated_at)
-        .number("revision", head.history_revision)
-        .number("messageCount", head.message_count())
-        .number("unread", head.known_overview().map_or(0, |overview| overview.unread))
-        .number("pendingRuns", head.pending_runs().count() as u64)
-        .number("pendingApprovals", head.pending_approvals())
-        .bool("archived", head.is_archived);
-    match head.known_overview().and_then(|overview| overview.preview.as_ref()) {
-        Some(preview) => out.object("preview", |out| {
-            out.text("role", preview.role()).text("text", &preview.text);
-        }),
-        None => out.raw("preview", "null"),
-    };
-    match &head.metadata {
-        Some(metadata) => out.json("metadata", metadata.view()),
-        None => out.raw("metadata", "null"),
-    };
 }

@@ -19,6 +19,7 @@ mod json_bytes;
 mod keyvalue;
 mod random;
 mod render;
+mod results;
 mod runs;
 #[cfg(not(feature = "stored"))]
 mod store_data;

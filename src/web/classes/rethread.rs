@@ -7,11 +7,10 @@ use super::restore::{copy, restore};
 use super::session::JsSession;
 use crate::error::{Error, Result};
 use crate::finding::Report;
-use crate::options::MAX_PAGE;
+use crate::options::{MAX_PAGE, PruneOptions};
 use crate::run::ARCHIVE_DESCRIPTIONS;
 use crate::session::{
-    DEFAULT_HITS, DEFAULT_NAME, Host, MAX_HITS, PruneRequest, prune, read_archive, rotate_keys, rotate_keys_soon,
-    search_sessions,
+    DEFAULT_HITS, DEFAULT_NAME, Host, MAX_HITS, prune, read_archive, rotate_keys, rotate_keys_soon, search_sessions,
 };
 use crate::session_head::SessionHead;
 use crate::store::{
@@ -20,9 +19,7 @@ use crate::store::{
 };
 use crate::web::conversion::convert::{parse_json, to_js};
 use crate::web::conversion::option_reader::{UnreadValue, read_optional};
-use crate::web::conversion::options::{
-    OpenOptions, PendingRunQuery, PruneOptions, SessionQuery, StoreOption, open_options,
-};
+use crate::web::conversion::options::{OpenOptions, PendingRunQuery, SessionQuery, StoreOption, open_options};
 use crate::web::conversion::results::{
     ExcerptResult, HitPage, MessageExcerptResult, PruneResult, RotationResult, SearchHitResult, SessionPage,
     SessionSummary, StatusResult, result_to_js,
@@ -173,14 +170,7 @@ impl JsRethread {
         let store = self.store.clone();
         let options: Result<PruneOptions> = read_optional("the options", &options);
         self.store.open.context.promise(async move {
-            let PruneOptions { older_than, keep_newest_turns, session, channel, dry_run } = options?;
-            let request = PruneRequest {
-                until: older_than.map(|age| store.open.context.now().saturating_sub(age.0)),
-                keep_newest_turns: keep_newest_turns.map_or(0, |turns| usize::try_from(turns.0).unwrap_or(usize::MAX)),
-                session,
-                channel,
-                is_dry_run: dry_run,
-            };
+            let request = options?.into_request(store.open.context.now());
             Ok(result_to_js(&PruneResult::from(prune(&store.open, &request).await?)))
         })
     }

@@ -10,16 +10,15 @@ use super::run::JsRun;
 use super::state_bag::JsStateBag;
 use super::view::JsSessionView;
 use crate::error::{Error, Result};
-use crate::options::RunOptions;
+use crate::options::{RunOptions, UpdateFields};
 use crate::run::RunSnapshot;
 use crate::session::{
     OpenSession, RunDriver, branches, clear, compact, delete_messages, discard_run, fork, mark_read, read_archive,
     resume_run, resume_snapshot, switch_to,
 };
-use crate::store::HeadEdit;
-use crate::web::conversion::convert::{parse_json, to_json};
-use crate::web::conversion::option_reader::{UnreadValue, read_optional, read_options};
-use crate::web::conversion::options::{DiscardOptions, UpdateFields};
+use crate::web::conversion::convert::parse_json;
+use crate::web::conversion::option_reader::{read_optional, read_options};
+use crate::web::conversion::options::DiscardOptions;
 use crate::web::conversion::results::{
     CompactResult, ErasureResult, ForkResult, OwnerResult, RevisionResult, result_to_js,
 };
@@ -111,7 +110,8 @@ impl JsSession {
         let turn = inner.writes.enter();
         promise(async move {
             let _turn = turn.start().await;
-            let edit = head_edit(&fields)?;
+            let fields: UpdateFields<JsOptions> = read_options("what is to change", &fields)?;
+            let edit = fields.into_edit()?;
             inner.update(edit).await?;
             Ok(JsValue::UNDEFINED)
         })
@@ -283,23 +283,4 @@ impl JsSession {
     pub fn subscribe(&self, listener: Function) -> Function {
         self.inner.subscribe(listener)
     }
-}
-
-/// Returns the edit of the head that `update` asks for.
-fn head_edit(fields: &JsValue) -> Result<HeadEdit> {
-    let UpdateFields { title, channel, metadata, archived } = read_options("what is to change", fields)?;
-    let to_json = |value: Option<UnreadValue>| value.map(|value| to_json(&value.0)).transpose();
-    let metadata = metadata.map(to_json).transpose()?;
-    Ok(Box::new(move |head| {
-        if let Some(title) = &title {
-            head.title.clone_from(title);
-        }
-        if let Some(channel) = &channel {
-            head.channel.clone_from(channel);
-        }
-        if let Some(metadata) = &metadata {
-            head.metadata.clone_from(metadata);
-        }
-        head.is_archived = archived.unwrap_or(head.is_archived);
-    }))
 }

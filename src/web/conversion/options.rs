@@ -3,9 +3,8 @@
 use super::option_reader::{BoundFunction, UnreadValue, read_options};
 use super::run_input::JsOptions;
 use crate::error::{Error, Result};
-use crate::options::{AtLeastOne, MillisOption, OptionEntries, PersistenceOption, ReplayOptions, words};
+use crate::options::{AtLeastOne, MillisOption, OptionEntries, PersistenceOption, ReplayOptions, given, words};
 use crate::session::OnExisting;
-use crate::store::MAX_KEY;
 use crate::web::store::StoreTimeout;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -68,26 +67,6 @@ impl OpenOptions {
     }
 }
 
-/// The fields of `Session.update`: absent keeps, null clears.
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct UpdateFields {
-    #[serde(deserialize_with = "given")]
-    pub title: Option<Option<String>>,
-    #[serde(deserialize_with = "given")]
-    pub channel: Option<Option<String>>,
-    #[serde(deserialize_with = "given")]
-    pub metadata: Option<Option<UnreadValue>>,
-    pub archived: Option<bool>,
-}
-
-/// Reads an option that differs when it is absent and when it is null.
-fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
-    deserializer: D,
-) -> std::result::Result<Option<Option<T>>, D::Error> {
-    Option::deserialize(deserializer).map(Some)
-}
-
 /// The options of `Session.discard`.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -134,17 +113,6 @@ pub struct SessionQuery {
     pub archived: ArchivedOption,
     pub limit: Option<AtLeastOne>,
     pub cursor: Option<String>,
-}
-
-/// The options of `Rethread.prune`.
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-pub struct PruneOptions {
-    pub older_than: Option<MillisOption<0, MAX_KEY>>,
-    pub keep_newest_turns: Option<AtLeastOne>,
-    pub session: Option<String>,
-    pub channel: Option<String>,
-    pub dry_run: bool,
 }
 
 /// Which sessions to list: those that are archived, those that are not, or all.

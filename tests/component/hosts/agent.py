@@ -43,7 +43,7 @@ REQUEST = {
 
 
 def messages(host):
-    return json.loads(host.command("messages", record(session=SESSION, cursor=None, limit=None)).items)
+    return json.loads(host.command("messages", record(session=SESSION, cursor=None, limit=None, branch=None)).items)
 
 
 bucket = FileBucket(path)

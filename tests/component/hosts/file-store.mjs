@@ -38,6 +38,15 @@ export class FileStore {
     closeSync(this.#file);
   }
 
+  /** The values that are stored now. The file also has those that were overwritten. */
+  values() {
+    const stored = [...this.#sessions.values()];
+    return stored.flatMap(({ head, rows }) => [
+      ...(head ? [head.value] : []),
+      ...[...rows.values()].map((row) => row.value),
+    ]);
+  }
+
   /** Performs an operation and returns the reply to it. */
   perform({ tag, val }) {
     switch (tag) {
