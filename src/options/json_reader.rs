@@ -3,8 +3,8 @@
 //!
 //! Why not a JSON crate: values that are not read with the options, such as a tool's parameters, are kept as text.
 
+use super::function_name::{FlagOrName, FunctionName};
 use super::option_error::{OptionError, quoted};
-use super::option_types::FlagOrCallback;
 use super::option_types::OptionTypes;
 use crate::error::Error;
 use crate::history::{Incoming, IncomingMessage, IncomingPart, read_part};
@@ -48,17 +48,15 @@ pub struct RawJson(pub Json);
 /// A JSON object that is not read with the options.
 pub struct RawObject(Json);
 
-/// A function, which JSON does not have.
+/// A function that JSON cannot name: it would have to answer at once.
 pub enum NoFunction {}
-
-/// A flag, where JavaScript may also pass a function.
-pub struct Flag(bool);
 
 impl OptionTypes for JsonOptions {
     type Value = RawJson;
     type Object = RawObject;
-    type Function = NoFunction;
-    type FlagOrFunction = Flag;
+    type Function = FunctionName;
+    type LocalFunction = NoFunction;
+    type FlagOrFunction = FlagOrName;
 
     fn value_to_json(value: &RawJson) -> Result<Json, Error> {
         Ok(value.0.clone())
@@ -76,12 +74,6 @@ impl OptionTypes for JsonOptions {
 impl From<NoFunction> for Callback {
     fn from(function: NoFunction) -> Self {
         match function {}
-    }
-}
-
-impl From<Flag> for FlagOrCallback {
-    fn from(flag: Flag) -> Self {
-        Self::Flag(flag.0)
     }
 }
 
@@ -360,11 +352,5 @@ impl<'de> Deserialize<'de> for RawObject {
 impl<'de> Deserialize<'de> for NoFunction {
     fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
         Err(de::Error::custom("it is a function in JavaScript, and this host cannot pass one; leave it out"))
-    }
-}
-
-impl<'de> Deserialize<'de> for Flag {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        bool::deserialize(deserializer).map(Self)
     }
 }

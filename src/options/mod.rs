@@ -4,6 +4,8 @@
 //! the types that [`OptionTypes`] names.
 
 mod compaction;
+#[cfg(feature = "engine")]
+mod function_name;
 mod handoff;
 mod invocations;
 #[cfg(feature = "engine")]
@@ -20,8 +22,9 @@ mod update;
 mod values;
 mod words;
 
-#[cfg(feature = "web")]
-pub use compaction::CompactionModeOption;
+pub use compaction::CompactOptions;
+#[cfg(feature = "engine")]
+pub use function_name::FunctionName;
 pub use handoff::HandoffOptions;
 pub use invocations::{InvocationQuery, MAX_PAGE, audit_query};
 #[cfg(feature = "engine")]

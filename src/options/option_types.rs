@@ -13,8 +13,10 @@ pub trait OptionTypes: Default {
     type Value: DeserializeOwned;
     /// An object, such as a JSON Schema.
     type Object: DeserializeOwned;
-    /// A function.
+    /// A function, which may answer later.
     type Function: DeserializeOwned + Into<Callback>;
+    /// A function that answers at once, or that the binding itself calls.
+    type LocalFunction: DeserializeOwned + Into<Callback>;
     /// A flag, or a function that returns one.
     type FlagOrFunction: DeserializeOwned + Into<FlagOrCallback>;
 

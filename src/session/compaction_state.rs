@@ -144,3 +144,21 @@ pub enum CompactionOutcome {
     /// responses.
     Superseded,
 }
+
+impl CompactionOutcome {
+    /// Returns whether the session was compacted, and why or why not, as the public types have it.
+    #[must_use]
+    pub fn described(self) -> (bool, &'static str) {
+        match self {
+            Self::Threshold => (true, "threshold"),
+            Self::Forced => (true, "forced"),
+            Self::WasDeferred => (true, "was_deferred"),
+            Self::BelowThreshold => (false, "below_threshold"),
+            Self::NothingNew => (false, "nothing_new"),
+            Self::Deferred => (false, "deferred"),
+            Self::NoSummary => (false, "no_summary"),
+            Self::UnderWay => (false, "under_way"),
+            Self::Superseded => (false, "superseded"),
+        }
+    }
+}

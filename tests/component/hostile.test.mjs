@@ -38,6 +38,9 @@ const TEXTS = [
   `{"a":${'{"a":'.repeat(3000)}1${'}'.repeat(3001)}`,
   '{"replay":{"freshness":"Infinity","reducers":[{"type":"sliding_turns","turns":0}]}}',
   '{"replay":{"reducers":[{"type":"custom","reduce":"f"}]}}',
+  JSON.stringify({ provider: MODEL, input: 'Hi.', inputFilter: 'f', tools: { t: { needsApproval: 'g' } } }),
+  '{"force":true,"summarize":"f"}',
+  '{"name":"other","inputFilter":"f"}',
   '{"input":"Hi."}',
   JSON.stringify({ provider: MODEL, input: 'Hi.' }),
   JSON.stringify({ provider: { ...MODEL, params: { stream: true } }, input: [{ type: 'text', text: 'Hi.' }] }),
@@ -84,6 +87,8 @@ function drawing(roll) {
     messages: () => ({ session: id(), cursor: maybe(text), limit: maybe(small), branch: maybe(id) }),
     render: request,
     run: request,
+    compact: request,
+    'hand-off': () => ({ run: id(), agent: text() }),
     resume: () => ({ session: id(), run: maybe(id), snapshot: maybe(bytes), options: text() }),
     discard: () => ({ session: id(), run: id(), keep: !roll(2) }),
     decide: () => ({ run: id(), call: id(), approved: !roll(2), reason: maybe(text) }),
@@ -125,6 +130,7 @@ function drawing(roll) {
   };
   const answers = {
     store: () => tagged(replies),
+    returned: text,
     'response-started': () => ({ status: status(), headers: headers() }),
     'response-end': () => undefined,
     response: () => ({ status: status(), headers: headers(), body: bytes() }),

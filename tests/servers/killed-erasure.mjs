@@ -1,9 +1,14 @@
 // Erases messages, and is killed when the log is to be emptied: `node killed-erasure.mjs <driver> <file>`.
 
+import { DatabaseSync } from 'node:sqlite';
 import { open } from 'rethread';
 import { openDriver } from './drivers.mjs';
 
 const [, , kind, file] = process.argv;
+// The mode of a database stays with it.
+const database = new DatabaseSync(file);
+database.exec('PRAGMA journal_mode = WAL');
+database.close();
 const { driver } = await openDriver(kind, file);
 driver.eraseOverwritten = () => process.kill(process.pid, 'SIGKILL');
 const client = await open({ store: driver });

@@ -4,21 +4,21 @@ use super::effects::Effects;
 use super::host::ComponentHost;
 use super::json_bytes::{json_of_bytes, json_of_text};
 use super::render::render;
-use super::results::{branches_json, erasure_json, pruned_json, write_hit, write_summary};
+use super::results::{branches_json, compaction_json, erasure_json, pruned_json, write_hit, write_summary};
 use super::runs::Runs;
 use super::wit;
 use crate::error::{Error, Result};
 use crate::history::{Annotation, NewResult};
 use crate::json::ArrayWriter;
 use crate::options::{
-    InvocationQuery, JsonOptions, MAX_PAGE, PruneOptions, RunOptions, SessionOptions, UpdateFields, audit_query,
-    read_options,
+    CompactOptions, HandoffOptions, InvocationQuery, JsonOptions, MAX_PAGE, PruneOptions, RunOptions, SessionOptions,
+    UpdateFields, audit_query, read_options,
 };
 use crate::run::{ApprovalDecision, RunInput, RunSnapshot};
 use crate::session::{
     Answer, AppendOrigin, DEFAULT_HITS, JsonPage, MAX_HITS, OpenSession, OpenStore, RunDriver, annotate, audit_page,
-    branches, clear, delete_messages, discard_run, fork, mark_read, prune, read_archive, restore_archive, resume_run,
-    resume_snapshot, search_sessions, switch_to,
+    branches, clear, compact, delete_messages, discard_run, fork, mark_read, prune, read_archive, restore_archive,
+    resume_run, resume_snapshot, search_sessions, switch_to,
 };
 use crate::store::{RecencyQuery, SessionArchive, recent_sessions};
 use std::cell::RefCell;
@@ -86,6 +86,13 @@ impl Sessions {
                 self.runs.get(&asked.run)?.decide(asked.call, decision).await?;
                 Ok(wit::Outcome::Done)
             }
+            wit::Command::HandOff(asked) => {
+                let agent: HandoffOptions<JsonOptions> = read_options("a handoff", &asked.agent)?;
+                let stored = self.runs.get(&asked.run)?.hand_off(agent.into_handoff()?)?;
+                // An event reports what cannot be written yet.
+                let _ = stored.await;
+                Ok(wit::Outcome::Done)
+            }
             wit::Command::Cancel(run) => {
                 self.runs.get(&run)?.cancel().await?;
                 Ok(wit::Outcome::Done)
@@ -129,6 +136,13 @@ impl Sessions {
                 let _turn = turn.start().await;
                 session.update(edit).await?;
                 Ok(wit::Outcome::Done)
+            }
+            wit::Command::Compact(asked) => {
+                let options: CompactOptions<JsonOptions> = read_options("the options of `compact`", &asked.options)?;
+                let request = options.into_request()?;
+                let session = self.session(&asked.session).await?;
+                let outcome = compact(&session, request).await?;
+                Ok(wit::Outcome::Receipt(compaction_json(outcome).as_str().to_owned()))
             }
             wit::Command::DeleteMessages(asked) => {
                 let session = self.session(&asked.session).await?;

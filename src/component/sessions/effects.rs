@@ -1,4 +1,4 @@
-//! The open effects of an engine: operations of its store, and what its runs need.
+//! The open effects of an engine: operations of its store, functions of its host, and what its runs need.
 
 use super::wit;
 use crate::error::{Error, ErrorCode, Result};
@@ -35,15 +35,43 @@ pub enum RunEffectKind {
 }
 
 enum OpenEffect {
-    Store(Rc<StoreEffect>),
+    Store(Rc<Awaited<wit::StoreOperation, wit::StoreReply>>),
+    Ask(Rc<Awaited<wit::FunctionCall, Returned>>),
     Run(RunEffect),
 }
 
-/// An operation of the store, and its reply.
-struct StoreEffect {
-    operation: wit::StoreOperation,
-    reply: RefCell<Option<wit::StoreReply>>,
+/// What a function of the host returned, JSON, or why it failed.
+type Returned = std::result::Result<String, wit::Failure>;
+
+/// An effect that a task waits for, and its reply.
+struct Awaited<Q, R> {
+    asked: Q,
+    reply: RefCell<Option<R>>,
     waker: RefCell<Option<Waker>>,
+}
+
+impl<Q, R> Awaited<Q, R> {
+    fn new(asked: Q) -> Rc<Self> {
+        Rc::new(Self { asked, reply: RefCell::default(), waker: RefCell::default() })
+    }
+
+    fn give(&self, reply: R) {
+        self.reply.replace(Some(reply));
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+
+    async fn reply(&self) -> R {
+        poll_fn(|task| match self.reply.take() {
+            Some(reply) => Poll::Ready(reply),
+            None => {
+                self.waker.replace(Some(task.waker().clone()));
+                Poll::Pending
+            }
+        })
+        .await
+    }
 }
 
 /// The open effects.
@@ -60,7 +88,7 @@ pub struct Effects {
     closed: RefCell<Vec<u64>>,
 }
 
-/// Closes an operation of the store that nobody waits for any more.
+/// Closes an effect that nobody waits for any more.
 struct WaitGuard<'e> {
     effects: &'e Effects,
     id: u64,
@@ -85,17 +113,18 @@ impl Effects {
     /// # Errors
     /// None of its own.
     pub async fn store(&self, operation: wit::StoreOperation) -> Result<wit::StoreReply> {
-        let effect = Rc::new(StoreEffect { operation, reply: RefCell::default(), waker: RefCell::default() });
+        let effect = Awaited::new(operation);
         let id = self.add(OpenEffect::Store(effect.clone()));
         let _guard = WaitGuard { effects: self, id };
-        let reply = poll_fn(|task| match effect.reply.take() {
-            Some(reply) => Poll::Ready(reply),
-            None => {
-                effect.waker.replace(Some(task.waker().clone()));
-                Poll::Pending
-            }
-        });
-        Ok(reply.await)
+        Ok(effect.reply().await)
+    }
+
+    /// Asks for a call of a function and awaits what it returns.
+    pub async fn ask(&self, call: wit::FunctionCall) -> Returned {
+        let effect = Awaited::new(call);
+        let id = self.add(OpenEffect::Ask(effect.clone()));
+        let _guard = WaitGuard { effects: self, id };
+        effect.reply().await
     }
 
     /// Opens an effect of a run.
@@ -138,7 +167,8 @@ impl Effects {
         drop(open);
     }
 
-    /// Returns the effect of a run that an answer is for; none if the answer was the store's, which is taken here.
+    /// Returns the effect of a run that an answer is for; none if the answer was the store's or a
+    /// function's, which is taken here.
     ///
     /// # Errors `unknown_effect`; `wrong_state` for an effect that is closed or answered; `invalid_input` for an answer
     /// of another kind.
@@ -151,10 +181,15 @@ impl Effects {
         let effect = match (effect, &mut *answer) {
             (OpenEffect::Store(effect), wit::Answer::Store(reply)) => {
                 let reply = std::mem::replace(reply, wit::StoreReply::Deleted);
-                effect.reply.replace(Some(reply));
-                if let Some(waker) = effect.waker.take() {
-                    waker.wake();
-                }
+                effect.give(reply);
+                None
+            }
+            (OpenEffect::Ask(effect), wit::Answer::Returned(json)) => {
+                effect.give(Ok(std::mem::take(json)));
+                None
+            }
+            (OpenEffect::Ask(effect), wit::Answer::Failed(failure)) => {
+                effect.give(Err(failure.clone()));
                 None
             }
             (OpenEffect::Run(effect), answer) if fits(effect.kind, answer) => Some(effect.clone()),
@@ -204,7 +239,7 @@ fn is_last(answer: &wit::Answer) -> bool {
 
 fn fits(kind: RunEffectKind, answer: &wit::Answer) -> bool {
     match answer {
-        wit::Answer::Store(_) => false,
+        wit::Answer::Store(_) | wit::Answer::Returned(_) => false,
         wit::Answer::ResponseStarted(_) | wit::Answer::ResponseEnd | wit::Answer::Response(_) => {
             kind == RunEffectKind::CallModel
         }
@@ -218,8 +253,9 @@ fn fits(kind: RunEffectKind, answer: &wit::Answer) -> bool {
 fn described(id: u64, effect: &OpenEffect) -> Option<wit::Effect> {
     let effect = match effect {
         OpenEffect::Store(effect) => {
-            return Some(wit::Effect { id, kind: wit::EffectKind::Store(effect.operation.clone()) });
+            return Some(wit::Effect { id, kind: wit::EffectKind::Store(effect.asked.clone()) });
         }
+        OpenEffect::Ask(effect) => return Some(wit::Effect { id, kind: wit::EffectKind::Ask(effect.asked.clone()) }),
         OpenEffect::Run(effect) => effect,
     };
     let machine = effect.run.machine.borrow();

@@ -1,7 +1,6 @@
 //! The resource `engine`.
 
 use super::commands::Sessions;
-use super::effects::Effects;
 use super::host::ComponentHost;
 use super::runs::{run_input, run_state};
 use super::wit;
@@ -93,7 +92,7 @@ fn store_settings(settings: &wit::Settings, seed: u64) -> Result<StoreSettings, 
 fn open_store(
     settings: &wit::Settings,
     _: &Rc<ComponentHost>,
-    effects: &Rc<Effects>,
+    effects: &Rc<super::effects::Effects>,
 ) -> Result<Rc<dyn LogStore>, Error> {
     use super::effect_store::{EffectStore, capabilities};
     let capabilities = capabilities(settings.store.max_value_bytes, settings.store.durable)?;
@@ -102,7 +101,11 @@ fn open_store(
 
 /// Opens the store of an engine: a bucket of `wasi:keyvalue`.
 #[cfg(feature = "stored")]
-fn open_store(settings: &wit::Settings, host: &Rc<ComponentHost>, _: &Rc<Effects>) -> Result<Rc<dyn LogStore>, Error> {
+fn open_store(
+    settings: &wit::Settings,
+    host: &Rc<ComponentHost>,
+    _: &Rc<super::effects::Effects>,
+) -> Result<Rc<dyn LogStore>, Error> {
     super::keyvalue::open_bucket(settings.name.as_deref().unwrap_or(DEFAULT_NAME), host)
 }
 
@@ -110,7 +113,7 @@ impl EngineResource {
     fn new(settings: &wit::Settings, at: &wit::Moment) -> Result<Self, Error> {
         let host = ComponentHost::new(settings.exclusive);
         take_moment(&host, at)?;
-        let effects = Rc::new(Effects::default());
+        let effects = host.effects.clone();
         let store_settings = store_settings(settings, host.random.next())?;
         let store = open_store(settings, &host, &effects)?;
         let store = OpenStore::new(StoreContext::new(store, host.clone(), store_settings));

@@ -1,19 +1,15 @@
 //! The host of the component as the host of an open store: it tells the time and performs the effects. It has no
-//! functions, no locks and no other tabs.
+//! locks and no other tabs.
 
+use super::effects::Effects;
 use super::executor::Executor;
 use super::random::Random;
 use crate::clock::{Clock, Ms};
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::Result;
 use crate::finding::{Finding, Report};
 use crate::id::IdSource;
-use crate::json::Json;
-use crate::render::BodyFilterReply;
-use crate::replay::{Callback, ReducerQuestion, ReducerReply};
-use crate::run::{ApprovalQuestion, ApprovalReply, BodyFilterQuestion, PersistQuestion, PersistReply, ReplayQuestion};
 use crate::session::{
-    AnswerNews, Application, Audience, HeldLocks, Host, LocalFuture, LockOutcome, RunLockNames, SessionChange,
-    SessionSurface,
+    AnswerNews, Audience, HeldLocks, Host, LocalFuture, LockOutcome, RunLockNames, SessionChange, SessionSurface,
 };
 use crate::store::NoticeText;
 use std::cell::RefCell;
@@ -28,6 +24,8 @@ type OwnedRuns = Rc<RefCell<BTreeSet<String>>>;
 pub struct ComponentHost {
     /// Its tasks and timers.
     pub executor: Rc<Executor>,
+    /// What it performs.
+    pub effects: Rc<Effects>,
     /// Its random numbers.
     pub random: Random,
     owned_runs: Option<OwnedRuns>,
@@ -55,49 +53,6 @@ impl Clock for ComponentHost {
 impl IdSource for ComponentHost {
     fn new_id(&self) -> String {
         self.random.id()
-    }
-}
-
-/// The error of asking for a function. No option has one: `NoFunction` reads none.
-fn no_function() -> Error {
-    Error::new(ErrorCode::CallbackFailed, "a component calls no functions of its host")
-}
-
-impl Application for ComponentHost {
-    fn reduce<'q>(&'q self, _: &'q ReducerQuestion) -> LocalFuture<'q, ReducerReply> {
-        Box::pin(async { ReducerReply::Failed(no_function().into_message()) })
-    }
-
-    fn filter_body<'q>(&'q self, _: &'q BodyFilterQuestion) -> LocalFuture<'q, Result<BodyFilterReply>> {
-        Box::pin(async { Err(no_function()) })
-    }
-
-    fn needs_approval<'q>(&'q self, _: &'q ApprovalQuestion) -> LocalFuture<'q, ApprovalReply> {
-        Box::pin(async { ApprovalReply::Needed })
-    }
-
-    fn approves_replay(&self, _: &ReplayQuestion) -> Result<bool> {
-        Ok(false)
-    }
-
-    fn persist(&self, _: &PersistQuestion) -> PersistReply {
-        PersistReply::Nothing
-    }
-
-    fn summarize<'q>(&'q self, _: &'q Callback, _: &'q [u8], _: &'q str) -> LocalFuture<'q, Result<String>> {
-        Box::pin(async { Err(no_function()) })
-    }
-
-    fn title<'q>(&'q self, _: &'q Callback, _: Json) -> LocalFuture<'q, Result<Option<String>>> {
-        Box::pin(async { Err(no_function()) })
-    }
-
-    fn provide<'q>(&'q self, _: &'q Callback, _: Json) -> LocalFuture<'q, Result<Json>> {
-        Box::pin(async { Err(no_function()) })
-    }
-
-    fn give_to_providers<'q>(&'q self, _: &'q Callback, _: Json) -> LocalFuture<'q, Vec<Finding>> {
-        Box::pin(async { Vec::new() })
     }
 }
 

@@ -17,6 +17,7 @@ mod host;
 mod json_bytes;
 #[cfg(feature = "stored")]
 mod keyvalue;
+mod questions;
 mod random;
 mod render;
 mod results;

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::json::{ArrayWriter, Json, ObjectWriter};
-use crate::session::{Branch, Pruned};
+use crate::session::{Branch, CompactionOutcome, Pruned};
 use crate::session_head::SessionHead;
 use crate::store::{ErasureReceipt, Excerpt, SearchHit};
 
@@ -30,6 +30,14 @@ fn write_branch(out: &mut ObjectWriter<'_>, branch: &Branch) {
     if branch.is_damaged {
         out.bool("damaged", true);
     }
+}
+
+/// Writes how a compaction ended: `{ compacted, reason }`.
+pub fn compaction_json(outcome: CompactionOutcome) -> Json {
+    let (compacted, reason) = outcome.described();
+    ObjectWriter::build(|out| {
+        out.bool("compacted", compacted).text("reason", reason);
+    })
 }
 
 /// Writes what an erasure did: `ErasureReceipt`.

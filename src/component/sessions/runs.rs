@@ -144,7 +144,9 @@ pub fn run_input(effect: &RunEffect, answer: wit::Answer) -> Result<RunInput> {
         wit::Answer::Failed(failure) => {
             EffectReply::Failed { code: failure.code, message: failure.message, sent: failure.sent }
         }
-        wit::Answer::Store(_) => return Err(Error::invalid("a store's reply is no answer to an effect of a run")),
+        wit::Answer::Store(_) | wit::Answer::Returned(_) => {
+            return Err(Error::invalid("a reply of a store or of a function is no answer to an effect of a run"));
+        }
     };
     Ok(RunInput::Answer { effect: id, reply })
 }

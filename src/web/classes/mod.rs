@@ -6,7 +6,6 @@ pub mod append;
 pub mod audit;
 pub mod backup;
 pub mod branches;
-pub mod compact_options;
 pub mod external;
 pub mod message_page;
 pub mod offered_effects;

@@ -2,7 +2,6 @@
 
 use super::audit::invocations;
 use super::branches::branches_to_js;
-use super::compact_options::CompactOptions;
 use super::message_page::messages;
 use super::provider_hooks::ProviderHooks;
 use super::render::render;
@@ -10,7 +9,7 @@ use super::run::JsRun;
 use super::state_bag::JsStateBag;
 use super::view::JsSessionView;
 use crate::error::{Error, Result};
-use crate::options::{RunOptions, UpdateFields};
+use crate::options::{CompactOptions, RunOptions, UpdateFields};
 use crate::run::RunSnapshot;
 use crate::session::{
     OpenSession, RunDriver, branches, clear, compact, delete_messages, discard_run, fork, mark_read, read_archive,
@@ -231,9 +230,9 @@ impl JsSession {
     /// Shortens what the model is shown.
     pub fn compact(&self, options: JsValue) -> Promise {
         let inner = self.inner.clone();
-        let options = CompactOptions::read(&options);
+        let options: Result<CompactOptions<JsOptions>> = read_options("the options of `compact`", &options);
         self.inner.context.promise(async move {
-            let outcome = compact(&inner, options?).await?;
+            let outcome = compact(&inner, options?.into_request()?).await?;
             Ok(result_to_js(&CompactResult::from(outcome)))
         })
     }

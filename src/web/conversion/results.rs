@@ -5,7 +5,7 @@
 use crate::error::Error;
 use crate::owner::StateOwner;
 use crate::session::SessionChange;
-use crate::session::{Pruned, PrunedSession, Rotated};
+use crate::session::{CompactionOutcome, Pruned, PrunedSession, Rotated};
 use crate::session_head::Preview;
 use crate::store::{ErasureReceipt, Unreached};
 use serde::Serialize;
@@ -45,6 +45,13 @@ pub struct RevisionResult {
 pub struct CompactResult {
     pub compacted: bool,
     pub reason: &'static str,
+}
+
+impl From<CompactionOutcome> for CompactResult {
+    fn from(outcome: CompactionOutcome) -> Self {
+        let (compacted, reason) = outcome.described();
+        Self { compacted, reason }
+    }
 }
 
 /// `Session.fork`.

@@ -22,6 +22,7 @@ impl OptionTypes for JsOptions {
     type Value = UnreadValue;
     type Object = UnreadObject;
     type Function = BoundFunction;
+    type LocalFunction = BoundFunction;
     type FlagOrFunction = FlagOrFunction;
 
     fn value_to_json(value: &UnreadValue) -> Result<Json> {

@@ -8,11 +8,13 @@ const MAX_PAUSE = 60_000;
 /** What a call of the component threw: `{code, message}`. */
 export const errorOf = (thrown) => thrown?.payload ?? thrown;
 
-/** One open engine. `store.perform(operation)` returns replies, or promises of them; `tools` are functions by name. */
+/** One open engine. `store.perform(operation)` returns replies, or promises of them; `tools` are functions by name, and
+ *  so are `functions`, which the options of commands name. */
 export class EngineHost {
   #engine;
   #store;
   #tools;
+  #functions;
   #waiting = new Map();
   #toolsToRun = new Map();
   #aborts = new Map();
@@ -20,10 +22,11 @@ export class EngineHost {
   /** Hears every event of a run. */
   onEvent = () => {};
 
-  constructor(Engine, settings, { store, tools }) {
+  constructor(Engine, settings, { store, tools, functions = {} }) {
     this.#engine = Engine.open(settings, this.#moment());
     this.#store = store;
     this.#tools = tools;
+    this.#functions = functions;
   }
 
   #moment() {
@@ -86,6 +89,8 @@ export class EngineHost {
     switch (tag) {
       case 'store':
         return this.#answer(id, 'store', await this.#store.perform(val));
+      case 'ask':
+        return this.#callFunction(id, val);
       case 'wait':
         await after(Number(val.ms));
         return this.#answer(id, 'waited');
@@ -94,6 +99,16 @@ export class EngineHost {
         return this.#answer(id, 'started');
       case 'call-model':
         return this.#callModel(id, val);
+    }
+  }
+
+  /** Calls a function of the application with what is asked: a list, a text of JSON, or the request for a summary. */
+  async #callFunction(id, { function: name, question: { val } }) {
+    try {
+      const returned = await this.#functions[name](val);
+      this.#answer(id, 'returned', JSON.stringify(returned ?? null));
+    } catch (error) {
+      this.#answer(id, 'failed', { code: undefined, message: error.message, sent: undefined });
     }
   }
 
