@@ -1,15 +1,13 @@
 //! Functions of a host that cannot pass any: it names them, and is asked to call them.
 
-use super::json_reader::RawJson;
+use super::callback_numbers::CallbackNumbers;
 use super::option_types::FlagOrCallback;
+use super::raw_json::RawJson;
 use crate::json::JsonKind;
 use crate::replay::Callback;
 use serde::{Deserialize, Deserializer, de::Error as _};
 use std::cell::RefCell;
 use std::rc::Rc;
-
-/// Maximum number of names that have one number each. What a reducer with a known name has counted is kept.
-const MAX_NUMBERED_NAMES: usize = 32;
 
 /// Maximum length of a name, in bytes.
 const MAX_NAME_BYTES: usize = 200;
@@ -23,29 +21,8 @@ pub enum FlagOrName {
     Name(FunctionName),
 }
 
-/// The numbers of the newest names.
-#[derive(Default)]
-struct NameNumbers {
-    last: u32,
-    names: Vec<(u32, String)>,
-}
-
 thread_local! {
-    static NAME_NUMBERS: RefCell<NameNumbers> = RefCell::default();
-}
-
-impl NameNumbers {
-    fn of(&mut self, name: &str) -> u32 {
-        if let Some((number, _)) = self.names.iter().find(|(_, numbered)| numbered == name) {
-            return *number;
-        }
-        if self.names.len() >= MAX_NUMBERED_NAMES {
-            self.names.remove(0);
-        }
-        self.last += 1;
-        self.names.push((self.last, name.to_owned()));
-        self.last
-    }
+    static NUMBERS: RefCell<CallbackNumbers<String>> = const { RefCell::new(CallbackNumbers::new()) };
 }
 
 impl<'de> Deserialize<'de> for FunctionName {
@@ -63,7 +40,7 @@ impl<'de> Deserialize<'de> for FunctionName {
 
 impl From<FunctionName> for Callback {
     fn from(name: FunctionName) -> Self {
-        let id = NAME_NUMBERS.with(|numbers| numbers.borrow_mut().of(&name.0));
+        let id = NUMBERS.with(|numbers| numbers.borrow_mut().number_of(name.0.clone()));
         Self { id, hook: Rc::new(name) }
     }
 }

@@ -6,6 +6,7 @@
 use super::function_name::{FlagOrName, FunctionName};
 use super::option_error::{OptionError, quoted};
 use super::option_types::OptionTypes;
+use super::raw_json::{PASSED_THROUGH, RawJson, RawObject};
 use crate::error::Error;
 use crate::history::{Incoming, IncomingMessage, IncomingPart, read_part};
 use crate::json::{Json, JsonKind, JsonRef};
@@ -24,8 +25,6 @@ use std::vec::IntoIter;
 const TAG: &str = "type";
 /// The most items of a list among options.
 const MAX_ITEMS: usize = 1000;
-/// The name by which [`OptionReader`] recognizes a type that takes the text itself.
-const PASSED_THROUGH: &str = "$rethread::passed_through";
 
 /// Reads options. `what` names them in error messages, as in "a run's request"; an empty text has none.
 ///
@@ -41,12 +40,6 @@ pub fn read_options<T: DeserializeOwned>(what: &str, text: &str) -> Result<T, Er
 /// The options of a host that gives JSON.
 #[derive(Default)]
 pub struct JsonOptions;
-
-/// JSON that is not read with the options.
-pub struct RawJson(pub Json);
-
-/// A JSON object that is not read with the options.
-pub struct RawObject(Json);
 
 /// A function that JSON cannot name: it would have to answer at once.
 pub enum NoFunction {}
@@ -313,39 +306,6 @@ impl<'de> VariantAccess<'de> for TaggedObject<'_> {
 
     fn struct_variant<V: Visitor<'de>>(self, _: &'static [&'static str], visitor: V) -> Result<V::Value, OptionError> {
         visitor.visit_map(MemberAccess::new(self.object, |key| key != TAG))
-    }
-}
-
-/// Takes the text of a value.
-struct TextVisitor;
-
-impl Visitor<'_> for TextVisitor {
-    type Value = Json;
-
-    fn expecting(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        out.write_str("JSON")
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Json, E> {
-        // Part of a text that was checked.
-        Ok(Json::trusted(text.to_owned()))
-    }
-}
-
-impl<'de> Deserialize<'de> for RawJson {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_newtype_struct(PASSED_THROUGH, TextVisitor).map(Self)
-    }
-}
-
-impl<'de> Deserialize<'de> for RawObject {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let RawJson(json) = RawJson::deserialize(deserializer)?;
-        if json.view().is_object() {
-            Ok(Self(json))
-        } else {
-            Err(de::Error::invalid_type(de::Unexpected::Other("a value"), &"an object"))
-        }
     }
 }
 

@@ -3,6 +3,8 @@
 //! A binding reads them with a deserializer of its own, which gives what is not read with them, data and functions, in
 //! the types that [`OptionTypes`] names.
 
+mod callback_numbers;
+mod compact;
 mod compaction;
 #[cfg(feature = "engine")]
 mod function_name;
@@ -13,6 +15,8 @@ mod json_reader;
 mod option_error;
 mod option_types;
 mod prune;
+#[cfg(feature = "engine")]
+mod raw_json;
 mod reducer;
 mod replay;
 mod run;
@@ -22,18 +26,19 @@ mod update;
 mod values;
 mod words;
 
-pub use compaction::CompactOptions;
+pub use callback_numbers::CallbackNumbers;
+pub use compact::CompactOptions;
 #[cfg(feature = "engine")]
 pub use function_name::FunctionName;
 pub use handoff::HandoffOptions;
 pub use invocations::{InvocationQuery, MAX_PAGE, audit_query};
 #[cfg(feature = "engine")]
-pub use json_reader::{JsonOptions, RawJson, input_items, read_options};
+pub use json_reader::{JsonOptions, input_items, read_options};
 pub use option_error::{OptionError, quoted};
 pub use option_types::{FlagOrCallback, OptionTypes};
 pub use prune::PruneOptions;
 pub use replay::{ReplayOptions, channel_layers};
-pub use run::{DialectOption, RenderOptions, RunOptions, request_without_url};
+pub use run::{RenderOptions, RunOptions};
 pub use session::{PersistenceOption, SessionOptions};
 pub use update::UpdateFields;
 pub use values::{AtLeastOne, MillisOption, OptionEntries, WindowOption, given};

@@ -93,7 +93,7 @@ for (const world of ['engine', 'stored'])
       assert.match(error.message, /it is broken/);
     });
 
-    test('r26 r51 an input filter changes what is sent and not what is stored', () => {
+    test('r24 r51 an input filter changes what is sent and not what is stored', () => {
       begin();
       const run = driven.command('run', request({ provider, input: 'Call 555.', inputFilter: 'withoutNumbers' }));
       const { id, kind } = effect('ask');

@@ -4,6 +4,7 @@
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, FindingCode};
 use crate::json::Json;
+use crate::options::CallbackNumbers;
 use crate::render::BodyFilterReply;
 use crate::replay::{Callback, QuestionKind, ReducerQuestion, ReducerReply};
 use crate::run::{ApprovalQuestion, ApprovalReply, BodyFilterQuestion, PersistQuestion, PersistReply, ReplayQuestion};
@@ -17,43 +18,18 @@ use std::mem::ManuallyDrop;
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 
-/// The numbers of functions that were given as callbacks.
-struct FunctionNumbers {
-    next: u32,
-    functions: Vec<(u32, Function)>,
-}
-
-impl FunctionNumbers {
-    /// Returns the number of a function; equal functions have one number.
-    fn of(&mut self, function: &Function) -> u32 {
-        if let Some((number, _)) = self.functions.iter().find(|(_, numbered)| numbered == function) {
-            return *number;
-        }
-        if self.functions.len() >= MAX_NUMBERED_FUNCTIONS {
-            self.functions.remove(0);
-        }
-        self.next += 1;
-        self.functions.push((self.next, function.clone()));
-        self.next
-    }
-}
-
 /// Maximum number of warnings of the providers of one run.
 const MAX_WARNINGS: u32 = 1000;
 
-/// Maximum number of functions that are recognized when they are given again. What a recognized one has counted is
-/// kept.
-const MAX_NUMBERED_FUNCTIONS: usize = 32;
-
 thread_local! {
     // Never dropped: the thread lives as long as the page.
-    static FUNCTION_NUMBERS: ManuallyDrop<RefCell<FunctionNumbers>> =
-        const { ManuallyDrop::new(RefCell::new(FunctionNumbers { next: 0, functions: Vec::new() })) };
+    static FUNCTION_NUMBERS: ManuallyDrop<RefCell<CallbackNumbers<Function>>> =
+        const { ManuallyDrop::new(RefCell::new(CallbackNumbers::new())) };
 }
 
 impl From<BoundFunction> for Callback {
     fn from(function: BoundFunction) -> Self {
-        let id = FUNCTION_NUMBERS.with(|numbers| numbers.borrow_mut().of(&function.function));
+        let id = FUNCTION_NUMBERS.with(|numbers| numbers.borrow_mut().number_of(function.function.clone()));
         Self { id, hook: Rc::new(function) }
     }
 }
