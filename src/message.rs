@@ -272,6 +272,9 @@ pub struct AnswerMeta {
     pub maker: Option<AnswerMaker>,
     /// What the request contained before an answer with reasoning, if the dialect's providers may bind reasoning to it.
     pub prefix: Option<PrefixMark>,
+    /// If the answer begins with what stands for all before it: the hash of the results that its request knew
+    /// ([`History::late_results_hash`](crate::history::History::late_results_hash)).
+    pub known_results: u64,
 }
 encode_fields!(struct AnswerMeta {
     0 => model,
@@ -284,6 +287,7 @@ encode_fields!(struct AnswerMeta {
     7 => agent,
     8 => maker,
     9 => prefix,
+    10 => known_results,
 });
 
 /// What a request contained before its answer, as hashes (R70). A provider that binds reasoning to what precedes it

@@ -264,6 +264,28 @@ impl History {
         &self.overtaken_results
     }
 
+    /// Returns a hash of the results that were stored after their calls, which tells later what came since; 0 without
+    /// any.
+    #[must_use]
+    pub fn late_results_hash(&self) -> u64 {
+        self.summaries.late_results_hash()
+    }
+
+    /// Returns the results that the answer at an index does not know, although it stands for all messages before it,
+    /// with the index of the message before which each is sent, ascending.
+    ///
+    /// The answer knows what its request contained. If that is not known here, as after a merge of two logs, it knows
+    /// none: a result that is told twice does less harm than one that is never told.
+    #[must_use]
+    pub fn results_unknown_to(&self, answer: usize) -> Vec<(usize, &LateResult)> {
+        if self.overtaken_results.is_empty() {
+            return Vec::new();
+        }
+        let meta = self.messages.get(answer).and_then(|message| message.answer.as_ref());
+        let known = meta.map_or(0, |meta| self.summaries.count_of_hash(meta.known_results));
+        self.overtaken_results.after(answer, known)
+    }
+
     /// Returns the result of a call that history does not have yet.
     #[must_use]
     pub fn early_result(&self, invocation: &str) -> Option<&ResultEntry> {
@@ -458,8 +480,8 @@ impl History {
         }
         let dialect = self.messages.get(call_index).and_then(|message| message.dialect);
         if let Some(late) = LateResult::of(call, self.messages.last(), dialect) {
-            let (stored_after, came_at) = (self.messages.len(), call.finished_at);
-            self.overtaken_results.add(OvertakenResult { late, call_index, stored_after, came_at });
+            let (stored_after, number) = (self.messages.len(), self.summaries.late_result_count().saturating_sub(1));
+            self.overtaken_results.add(OvertakenResult { late, call_index, stored_after, number });
         }
     }
 

@@ -67,6 +67,21 @@ impl SummaryIndex {
         self.active.retain(|summary| summary.end <= message_index);
     }
 
+    /// Returns the number of results that were stored after their calls.
+    pub fn late_result_count(&self) -> usize {
+        self.late_results.len()
+    }
+
+    /// Returns the hash of the results that were stored after their calls; 0 without any.
+    pub fn late_results_hash(&self) -> u64 {
+        self.late_results.last().map_or(0, |result| result.hash)
+    }
+
+    /// Returns the number of results that had this hash; 0 if they are not the first ones of this history.
+    pub fn count_of_hash(&self, hash: u64) -> usize {
+        self.late_results.iter().position(|result| result.hash == hash).map_or(0, |last| last + 1)
+    }
+
     /// Returns the summary that applies: that of the reducer, or with `None` the compaction.
     pub fn newest_of(&self, reducer_hash: Option<u64>) -> Option<&ActiveSummary> {
         self.active.iter().rev().find(|summary| summary.stored.reducer_hash == reducer_hash)
@@ -83,7 +98,7 @@ impl SummaryIndex {
             message_count: last as u64 + 1,
             ids_hash: *self.ids_hashes.get(last)?,
             late_result_count: self.late_results.len() as u64,
-            late_results_hash: self.late_results.last().map_or(0, |result| result.hash),
+            late_results_hash: self.late_results_hash(),
             last_message_id: id.to_owned(),
         })
     }

@@ -53,6 +53,7 @@ pub fn choice_of(draft: &RequestDraft<'_>, input: &ReplayInput<'_, '_>, report: 
         live_end: input.live.map_or(0, |live| live.messages().len()) as u64,
         handoffs: input.handoffs.len() as u64,
         is_reduced: !report.is_empty(),
+        known_results: input.history.late_results_hash(),
     };
     ReplayChoice { selection, report }
 }

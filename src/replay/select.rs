@@ -121,7 +121,7 @@ fn insert_compaction<'h>(messages: &mut Vec<DraftMessage<'h>>, compaction: &'h A
 /// Inserts the results that came after the answer at an index, of calls before it: the answer stands for the calls, and
 /// for what stood in place of their results.
 fn insert_overtaken_results<'h>(messages: &mut Vec<DraftMessage<'h>>, history: &'h History, answer: usize) {
-    let mut results = history.overtaken_results().unknown_to(answer, history.messages()).into_iter().peekable();
+    let mut results = history.results_unknown_to(answer).into_iter().peekable();
     if results.peek().is_none() {
         return;
     }

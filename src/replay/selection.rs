@@ -20,12 +20,15 @@ pub struct ReplaySelection {
     pub handoffs: u64,
     /// True if something was left out or changed.
     pub is_reduced: bool,
+    /// The hash of the results that history had ([`History::late_results_hash`]).
+    pub known_results: u64,
 }
 encode_fields!(struct ReplaySelection {
     0 => ranges: list,
     1 => live_end,
     2 => handoffs,
     3 => is_reduced,
+    4 => known_results,
 });
 
 /// Consecutive messages of history or of the live turn, or one message that is stored nowhere else.

@@ -92,6 +92,7 @@ fn stamped_answer(
         match entry {
             HistoryEntry::Message(mut message) => {
                 message.status = call.status;
+                let is_compacted = spec(setup.provider.dialect).begins_with_compaction(&message);
                 message.answer = Some(Box::new(AnswerMeta {
                     model: assembled.model.clone(),
                     usage: assembled.usage,
@@ -103,6 +104,7 @@ fn stamped_answer(
                     agent: turn.handoffs().agent().cloned(),
                     maker: Some(setup.provider.maker()),
                     prefix: turn.prefix_mark().filter(|_| has_reasoning(&message)),
+                    known_results: if is_compacted { turn.history_choice().known_results() } else { 0 },
                 }));
                 answer = Some(message);
             }

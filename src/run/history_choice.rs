@@ -99,6 +99,11 @@ impl HistoryChoice {
         self.choice.as_ref().is_some_and(|choice| choice.selection.has_provider_compaction())
     }
 
+    /// Returns the hash of the results of history that the requests know; 0 if that is not chosen.
+    pub fn known_results(&self) -> u64 {
+        self.choice.as_ref().map_or(0, |choice| choice.selection.known_results)
+    }
+
     /// Returns the indices of the stored messages that the requests contain; `None` if that is not chosen, or has a
     /// message that replaces others.
     pub fn stored_messages(&self, history: &History) -> Option<Vec<usize>> {

@@ -26,6 +26,7 @@ mod late_results;
 mod leases;
 mod makers;
 mod modes;
+mod overtaken_results;
 mod prefixes;
 mod properties;
 mod provider_compaction;

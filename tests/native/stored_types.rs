@@ -110,6 +110,7 @@ fn message() -> Message {
             agent: None,
             maker: None,
             prefix: None,
+            known_results: 0,
         })),
         dialect: Some(Dialect::Anthropic),
         template: Some(template()),

@@ -280,7 +280,7 @@ fn r78_compactions_are_sent_in_such_an_order() {
 }
 
 /// An answer that begins with what stands for all before it.
-fn answer_with_compaction(dialect: Dialect) -> Answer {
+pub(super) fn answer_with_compaction(dialect: Dialect) -> Answer {
     let answer = if dialect == CLAUDE {
         json!({ "id": "msg_1", "type": "message", "role": "assistant", "model": "m", "stop_reason": "end_turn", "content": [
             { "type": "compaction", "content": "They talked.", "signature": "<sealed>" },
@@ -341,7 +341,7 @@ fn r78_what_precedes_a_compaction_in_an_answer_is_not_sent_to_who_made_it() {
 }
 
 /// A conversation that went on without the result of a call, and the result.
-fn open_call_and_result() -> (Value, Value) {
+pub(super) fn open_call_and_result() -> (Value, Value) {
     let call = json!({ "id": "call_open", "type": "function", "function": { "name": "look", "arguments": "{}" } });
     let open = json!([{ "role": "user", "content": "<one>" }, { "role": "assistant", "tool_calls": [call] },
         { "role": "user", "content": "Well?" }, { "role": "assistant", "content": "I do not know." }]);

@@ -153,8 +153,10 @@ fn r71_records_of_what_a_run_sends_of_history() {
         },
         SelectedRange { message: Some(message()), is_replacement: true, ..SelectedRange::default() },
     ];
-    let selection = ReplaySelection { ranges, live_end: 1, handoffs: 2, is_reduced: true };
-    fixed("journal_selected", RecordKind::Journal, &JournalEntry::Selected(selection));
+    let selection = ReplaySelection { ranges, live_end: 1, handoffs: 2, is_reduced: true, known_results: 0 };
+    fixed("journal_selected", RecordKind::Journal, &JournalEntry::Selected(selection.clone()));
+    let selection = ReplaySelection { known_results: u64::MAX, ..selection };
+    fixed("journal_selected_with_results", RecordKind::Journal, &JournalEntry::Selected(selection));
 }
 
 #[test]
@@ -227,6 +229,10 @@ fn r70_r67_records_of_answers_with_their_maker_and_prefix() {
             &JournalEntry::Answered { message, invocations: Vec::new() },
         );
     }
+    let mut message = message();
+    message.answer.as_mut().unwrap().known_results = u64::MAX;
+    let entry = JournalEntry::Answered { message, invocations: Vec::new() };
+    fixed("journal_answered_with_known_results", RecordKind::Journal, &entry);
     // {2: 7, 50: "x"}: a field of a newer build is skipped.
     let mark = b"\xa2\x02\x07\x18\x32\x61x";
     let read: PrefixMark = open_record(RecordKind::Log, &seal_payload(RecordKind::Log, mark)).unwrap();
