@@ -272,18 +272,19 @@ impl History {
     }
 
     /// Returns the results that the answer at an index does not know, although it stands for all messages before it,
-    /// with the index of the message before which each is sent, ascending.
+    /// with the index of the message before which each is sent, ascending. Those that a request of the hash
+    /// `known_results` knows are left out.
     ///
     /// The answer knows what its request contained. If that is not known here, as after a merge of two logs, it knows
     /// none: a result that is told twice does less harm than one that is never told.
     #[must_use]
-    pub fn results_unknown_to(&self, answer: usize) -> Vec<(usize, &LateResult)> {
+    pub fn results_unknown_to(&self, answer: usize, known_results: u64) -> Vec<(usize, &LateResult)> {
         if self.overtaken_results.is_empty() {
             return Vec::new();
         }
         let meta = self.messages.get(answer).and_then(|message| message.answer.as_ref());
         let known = meta.map_or(0, |meta| self.summaries.count_of_hash(meta.known_results));
-        self.overtaken_results.after(answer, known)
+        self.overtaken_results.after(answer, known.max(self.summaries.count_of_hash(known_results)))
     }
 
     /// Returns the result of a call that history does not have yet.

@@ -53,7 +53,7 @@ pub fn choice_of(draft: &RequestDraft<'_>, input: &ReplayInput<'_, '_>, report: 
         live_end: input.live.map_or(0, |live| live.messages().len()) as u64,
         handoffs: input.handoffs.len() as u64,
         is_reduced: !report.is_empty(),
-        known_results: input.history.late_results_hash(),
+        known_results: draft.known_results,
     };
     ReplayChoice { selection, report }
 }
@@ -81,7 +81,7 @@ impl ReplaySelection {
             }
         }
         messages.extend(late.unplaced().filter(|item| !self.has(item)));
-        Some(RequestDraft { messages, is_repeated: true, cut: None })
+        Some(RequestDraft { messages, is_repeated: true, cut: None, known_results: self.known_results })
     }
 }
 

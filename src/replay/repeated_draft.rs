@@ -65,6 +65,9 @@ impl<'h> RepeatedMessages<'h, '_, '_> {
     fn draft(&self, report: &mut Report) -> Option<RequestDraft<'h>> {
         let mut messages = self.repeated()?;
         let record = &self.sent.record;
+        if self.has_new_result_of_compacted() {
+            return None;
+        }
         if record.hidden_open_calls(self.input.history, &messages) as u64 != record.hidden_open_calls {
             return None;
         }
@@ -76,7 +79,15 @@ impl<'h> RepeatedMessages<'h, '_, '_> {
             }
         }
         messages.extend(self.late.unplaced().filter(|item| !self.repeats(item)));
-        Some(RequestDraft { messages, is_repeated: false, cut: None })
+        let known_results = self.input.history.late_results_hash();
+        Some(RequestDraft { messages, is_repeated: false, cut: None, known_results })
+    }
+
+    /// Returns true if a result came since of a call that the compaction of an answer stands for: it has no place in
+    /// the last request.
+    fn has_new_result_of_compacted(&self) -> bool {
+        let ReplayInput { history, compacted_before, .. } = *self.input;
+        compacted_before > 0 && !history.results_unknown_to(compacted_before, self.sent.record.known_results).is_empty()
     }
 
     /// Returns the messages of the last request. Returns `None` if one of them is not there any more.

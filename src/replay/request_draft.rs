@@ -16,6 +16,9 @@ pub struct RequestDraft<'h> {
     pub is_repeated: bool,
     /// Why it does not repeat what the last request contained, although the policy asks for that.
     pub cut: Option<Cut>,
+    /// The hash of the results that history had when its part of the draft was chosen
+    /// ([`History::late_results_hash`](crate::history::History::late_results_hash)).
+    pub known_results: u64,
 }
 
 /// A message of a draft.

@@ -70,7 +70,7 @@ pub(super) fn select<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> Re
     if input.compacted_before > 0 {
         begin_with_answer(&mut messages, history, input.compacted_before, report);
     }
-    RequestDraft { messages, is_repeated: false, cut: None }
+    RequestDraft { messages, is_repeated: false, cut: None, known_results: history.late_results_hash() }
 }
 
 /// Lets a draft begin with the answer at an index of the history, whose compaction stands for the messages before it,
@@ -121,7 +121,7 @@ fn insert_compaction<'h>(messages: &mut Vec<DraftMessage<'h>>, compaction: &'h A
 /// Inserts the results that came after the answer at an index, of calls before it: the answer stands for the calls, and
 /// for what stood in place of their results.
 fn insert_overtaken_results<'h>(messages: &mut Vec<DraftMessage<'h>>, history: &'h History, answer: usize) {
-    let mut results = history.results_unknown_to(answer).into_iter().peekable();
+    let mut results = history.results_unknown_to(answer, 0).into_iter().peekable();
     if results.peek().is_none() {
         return;
     }

@@ -43,6 +43,7 @@ impl SentRequest {
             compaction: compaction_hash(input),
             ranges: builder.into_ranges(),
             is_reduced: !report.is_empty(),
+            known_results: draft.known_results,
             ..SentRequestRecord::default()
         };
         record.hidden_open_calls = record.hidden_open_calls(input.history, &draft.messages) as u64;

@@ -77,6 +77,9 @@ pub struct SentRequestRecord {
     pub has_no_ranges: bool,
     /// How long the provider keeps it in its cache, in milliseconds.
     pub cache_life: Ms,
+    /// The hash of the results that history had when it was decided
+    /// ([`History::late_results_hash`](crate::history::History::late_results_hash)).
+    pub known_results: u64,
 }
 encode_fields!(struct SentRequestRecord {
     0 => at,
@@ -90,6 +93,7 @@ encode_fields!(struct SentRequestRecord {
     8 => is_reduced,
     9 => has_no_ranges,
     10 => cache_life,
+    11 => known_results,
 });
 
 impl SentRequest {

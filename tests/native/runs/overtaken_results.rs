@@ -5,6 +5,7 @@
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use super::bound_reasoning::{BINDING, setup_of};
+use super::cuts::cuts;
 use super::provider_compaction::{answer_with_compaction, open_call_and_result};
 use super::reopened;
 use super::scripted_host::*;
@@ -12,7 +13,8 @@ use rethread::clock::{Clock, Ms};
 use rethread::history::{HistoryEntry, ResultEntry};
 use rethread::json::Json;
 use rethread::message::Dialect;
-use rethread::run::EffectReply;
+use rethread::replay::{Cut, Reducer, ReplayChanges};
+use rethread::run::{EffectReply, RunSetup};
 use rethread::store::{Change, MemoryStore, commit};
 use rethread::tool::{InvocationStatus, ToolResult};
 use serde_json::{Value, json};
@@ -114,5 +116,68 @@ fn r78_a_result_that_the_run_of_a_compaction_began_with_is_not_told_again() {
         for body in next_bodies(&mut host, dialect) {
             assert!(!body.to_string().contains("<mild>"), "{body:#}");
         }
+    }
+}
+
+fn at_cuts(id: &str, dialect: Dialect, reducers: Option<Vec<Reducer>>) -> RunSetup {
+    let mut setup = setup_of(id, dialect);
+    setup.policy.call.changes = Some(ReplayChanges::AtCuts);
+    setup.policy.call.reducers = reducers;
+    setup
+}
+
+/// Asks, and returns the body of the request and why it is decided anew.
+fn ask_at_cuts(host: &mut Host<'_>, setup: RunSetup) -> (Value, Option<Cut>) {
+    *host = reopened(host);
+    let mut sent = Value::Null;
+    host.ask(setup, "<next>", |body| {
+        sent = body.clone();
+        Answer::Say(text("Well."))
+    });
+    (sent, cuts(&host.events)[0])
+}
+
+#[test]
+fn r78_a_result_after_an_answers_compaction_is_told_at_once_where_changes_wait_for_cuts() {
+    for dialect in BINDING {
+        let data = MemoryStore::default();
+        let mut host = Host::open(&data, "s", "h");
+        host.append(&open_call_and_result().0, CHAT).unwrap();
+        host.ask(at_cuts("two", dialect, None), "<two>", |_| answer_with_compaction(dialect));
+        assert_eq!(ask_at_cuts(&mut host, at_cuts("three", dialect, None)).1, Some(Cut::Compaction));
+        assert_eq!(ask_at_cuts(&mut host, at_cuts("four", dialect, None)).1, None);
+        // It comes between two requests of a run.
+        host.start(at_cuts("more", dialect, None), "<more>").unwrap();
+        assert!(host.drive(|_| Answer::Hang).is_none());
+        store_result(&host, None);
+        let effect = host.run.as_ref().unwrap().effects()[0].id.clone();
+        let body = calls(&[("call_z", "look", "{}")]).body(dialect);
+        host.reply(&effect, EffectReply::Response { status: 200, headers: Vec::new(), body }).unwrap();
+        host.drive(|body| {
+            assert!(!body.to_string().contains("<mild>"), "{body:#}");
+            Answer::Say(text("Well."))
+        });
+        let (told, cut) = ask_at_cuts(&mut host, at_cuts("five", dialect, None));
+        assert_eq!(cut, Some(Cut::History));
+        let (repeated, cut) = ask_at_cuts(&mut host, at_cuts("six", dialect, None));
+        assert_eq!(cut, None);
+        check_told_once(&[told, repeated]);
+    }
+}
+
+#[test]
+fn r78_a_result_that_a_reducer_drops_after_an_answers_compaction_is_no_cut_again() {
+    for dialect in BINDING {
+        let data = MemoryStore::default();
+        let mut host = Host::open(&data, "s", "h");
+        let setup = |id| at_cuts(id, dialect, Some(vec![Reducer::SlidingTurns { turns: 1 }]));
+        host.append(&open_call_and_result().0, CHAT).unwrap();
+        host.ask(setup("two"), "<two>", |_| answer_with_compaction(dialect));
+        store_result(&host, None);
+        for name in ["three", "four"] {
+            ask_at_cuts(&mut host, setup(name));
+        }
+        let (body, cut) = ask_at_cuts(&mut host, setup("five"));
+        assert_eq!((body.to_string().contains("<mild>"), cut), (false, None), "{body:#}");
     }
 }

@@ -290,8 +290,12 @@ fn r28_r67_records_of_snapshots() {
         is_reduced: true,
         has_no_ranges: false,
         cache_life: 0,
+        known_results: 0,
     };
-    let cached = SentRequest { record: SentRequestRecord { cache_life: 9, ..record.clone() }, report: Vec::new() };
+    let cached = SentRequest {
+        record: SentRequestRecord { cache_life: 9, known_results: u64::MAX, ..record.clone() },
+        report: Vec::new(),
+    };
     assert_eq!(SentRequest::from_bytes(&cached.to_bytes().unwrap()), Some(cached));
     let sent = SentRequest { record, report: Vec::new() };
     let bytes = sent.to_bytes().unwrap();
