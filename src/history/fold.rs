@@ -446,7 +446,8 @@ impl History {
         if entry.is_deferral {
             invocation.is_deferred = true;
             invocation.started_at = entry.started_at.or(invocation.started_at);
-            // Whoever has the result may have stored it first.
+            // Whoever has the result may have stored it first. From now on it has the place of a late one.
+            self.overtaken_results.remove(&entry.invocation);
             return self.index_late_result(at);
         }
         if !takes_result(invocation, &entry) {

@@ -29,6 +29,11 @@ impl OvertakenResults {
         self.0.insert(result.late.invocation.clone(), result);
     }
 
+    /// Removes the result of a call.
+    pub(super) fn remove(&mut self, invocation: &str) {
+        self.0.remove(invocation);
+    }
+
     /// Returns true if there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -21,17 +21,19 @@ use serde_json::{Value, json};
 
 /// Stores the result of the open call, which came at this time.
 fn store_result(host: &Host<'_>, finished_at: Option<Ms>) {
-    let invocation = host.log.borrow().history.open_calls().next().unwrap().id.clone();
+    let invocation = open_call(host);
     let result =
         ToolResult { content: Json::parse("\"<mild>\"").unwrap(), is_error: false, dialect: None, template: None };
-    let entry = ResultEntry {
-        invocation,
-        status: InvocationStatus::Ok,
-        finished_at,
-        result: Some(result),
-        ..ResultEntry::default()
-    };
-    let (operation, at) = ("result".to_owned(), host.clock.now());
+    let (status, result) = (InvocationStatus::Ok, Some(result));
+    store(host, "result", ResultEntry { invocation, status, finished_at, result, ..ResultEntry::default() });
+}
+
+fn open_call(host: &Host<'_>) -> String {
+    host.log.borrow().history.open_calls().next().unwrap().id.clone()
+}
+
+fn store(host: &Host<'_>, name: &str, entry: ResultEntry) {
+    let (operation, at) = (name.to_owned(), host.clock.now());
     let change = Change { operation, at, entries: vec![HistoryEntry::Result(entry)], ..Change::default() };
     block_on(commit(host.store, &host.log, &change)).unwrap();
 }
@@ -179,5 +181,22 @@ fn r78_a_result_that_a_reducer_drops_after_an_answers_compaction_is_no_cut_again
         }
         let (body, cut) = ask_at_cuts(&mut host, setup("five"));
         assert_eq!((body.to_string().contains("<mild>"), cut), (false, None), "{body:#}");
+    }
+}
+
+#[test]
+fn r75_r78_a_result_that_was_deferred_after_it_was_stored_is_told_once() {
+    for dialect in BINDING {
+        let data = MemoryStore::default();
+        let mut host = Host::open(&data, "s", "h");
+        host.append(&open_call_and_result().0, CHAT).unwrap();
+        host.start(setup_of("two", dialect), "<two>").unwrap();
+        assert!(host.drive(|_| Answer::Hang).is_none());
+        let invocation = open_call(&host);
+        store_result(&host, None);
+        // Whoever waited for it did not know yet.
+        store(&host, "deferral", ResultEntry { invocation, is_deferral: true, ..ResultEntry::default() });
+        compact_in_answer(&mut host, dialect);
+        check_told_once(&next_bodies(&mut host, dialect));
     }
 }
