@@ -12,8 +12,11 @@ impl OpenSession {
             return;
         };
         if resolve_mode(self, &request).is_ok() && has_reached(self, &request) {
-            // One that the application asked for waits already.
-            self.compaction.deferred.borrow_mut().get_or_insert(request);
+            // One that the application asked for may wait already.
+            let mut deferred = self.compaction.deferred.borrow_mut();
+            deferred.take_if(|waiting| waiting.is_conditional() && !has_reached(self, waiting));
+            deferred.get_or_insert(request);
+            drop(deferred);
             self.update_hold();
         }
     }

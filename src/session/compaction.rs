@@ -73,7 +73,7 @@ async fn compact_now(session: &Rc<OpenSession>, request: &CompactionRequest) -> 
     };
     let outcome = if request.is_forced {
         CompactionOutcome::Forced
-    } else if was_deferred {
+    } else if request.tokens.is_none() && was_deferred {
         CompactionOutcome::WasDeferred
     } else if request.tokens.map_or(item_count >= MIN_ITEMS, |_| has_reached(session, request)) {
         CompactionOutcome::Threshold
@@ -389,10 +389,13 @@ async fn store(
     Ok(outcome)
 }
 
-/// Defers a compaction: here with its function, and in the head, for when this tab is gone.
+/// Defers a compaction: here with its function, and in the head, for when this tab is gone. One that has to reach a
+/// number of tokens is due only then, and is here alone; it takes the place of no other.
 async fn defer(session: &Rc<OpenSession>, request: Rc<CompactionRequest>) -> Result<()> {
-    session.compaction.deferred.replace(Some(request));
-    let stored = store_deferral(session).await;
+    let is_conditional = request.is_conditional();
+    session.compaction.deferred.borrow_mut().take_if(|waiting| waiting.is_conditional() || !is_conditional);
+    session.compaction.deferred.borrow_mut().get_or_insert(request);
+    let stored = if is_conditional { Ok(()) } else { store_deferral(session).await };
     if stored.is_err() {
         session.compaction.drop_deferred();
     }

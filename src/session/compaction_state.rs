@@ -53,6 +53,14 @@ pub struct CompactionRequest {
     pub provider: Option<ProviderRequest>,
 }
 
+impl CompactionRequest {
+    /// Returns true if it is made only if the newest request had a number of tokens.
+    #[must_use]
+    pub fn is_conditional(&self) -> bool {
+        self.tokens.is_some() && !self.is_forced
+    }
+}
+
 /// The option `compaction` of a session.
 #[derive(Clone)]
 pub struct AutomaticCompaction {

@@ -16,7 +16,7 @@ use rethread::session::{
     AutomaticCompaction, CompactionMode, CompactionOutcome, CompactionRequest, OpenSession, SessionSettings, Signal,
     compact,
 };
-use rethread::store::MemoryStore;
+use rethread::store::{Change, HeadEdit, MemoryStore, commit};
 use serde_json::Value;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -236,4 +236,40 @@ fn r78_a_session_has_its_application_summarize_by_itself() {
     say(chat, CHAT, ("<one>", 95));
     let body = say(chat, CHAT, ("<two>", 10)).to_string();
     assert!(body.contains("They talked.") && !body.contains("<one>"), "{body}");
+}
+
+#[test]
+fn r30_r78_a_compaction_that_waited_for_a_run_has_its_number_of_tokens_too() {
+    for (is_due, tokens, expected) in [(false, 1_000, 0), (false, 100, 1), (true, 1_000, 1)] {
+        let (world, data) = (World::new(false), MemoryStore::default());
+        let process = Process::new(&world, &data, 1);
+        let session = world.run(process.session(SessionSettings::default()));
+        let summarizer = Rc::new(Summarizer::default());
+        let compacted = |tokens| {
+            let (mode, summarize) = (CompactionMode::Auto, callback(&summarizer, "They talked."));
+            let request = CompactionRequest { mode, is_forced: false, tokens, summarize, provider: None };
+            world.run(compact(&session, Rc::new(request)))
+        };
+        let run = world.run(start(&session, in_mode(Persistence::Run, CHAT), "<one>")).unwrap();
+        if is_due {
+            assert_eq!(compacted(None), Ok(CompactionOutcome::Deferred));
+        }
+        assert_eq!(compacted(Some(tokens)), Ok(CompactionOutcome::Deferred));
+        assert_eq!(session.log.borrow().head.has_deferred_compaction, is_due, "another tab tests its own number");
+        let answer =
+            String::from_utf8(text("Well.").body(CHAT)).unwrap().replace("prompt_tokens\":10,", "prompt_tokens\":95,");
+        world.run(process.drive(&run, &|_| Answer::Status(200, Vec::new(), answer.clone())));
+        world.pass(10);
+        assert_eq!(summarizer.asked.borrow().len(), expected, "{is_due} {tokens}");
+        let next = if expected == 0 { CompactionOutcome::BelowThreshold } else { CompactionOutcome::NothingNew };
+        assert_eq!(compacted(None), Ok(next), "two items");
+        // One that is due from an earlier session object waits for a call without a number.
+        if expected == 0 {
+            let edit: HeadEdit = Box::new(|head| head.has_deferred_compaction = true);
+            let change = Change { operation: "due".into(), at: 1, edit: Some(edit), ..Change::default() };
+            world.run(commit(&data, &session.log, &change)).unwrap();
+            assert_eq!(compacted(Some(tokens)), Ok(CompactionOutcome::BelowThreshold));
+            assert_eq!(compacted(None), Ok(CompactionOutcome::WasDeferred));
+        }
+    }
 }
