@@ -7,9 +7,9 @@ use super::open_session::OpenSession;
 use super::run_lock::{LiveHolders, lock_name};
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, FindingCode};
-use crate::history::{Compactable, StoredSummary};
+use crate::history::{Compactable, History, StoredSummary};
 use crate::json::{Json, ObjectWriter};
-use crate::message::{AnswerMeta, Dialect, Usage};
+use crate::message::{AnswerMeta, Dialect, Message};
 use crate::owner::{Delta, StateOwner};
 use crate::provider::{
     ProviderRequest, ProviderSummary, Settings, can_compact, compacted_items, compaction_request, read_provider_summary,
@@ -184,8 +184,8 @@ pub(super) fn has_reached(session: &OpenSession, request: &CompactionRequest) ->
     request.tokens.is_some_and(|tokens| newest_tokens(session, request).is_some_and(|newest| newest >= tokens))
 }
 
-/// Returns the tokens of the newest request and its answer: as the provider reported them, else estimated. `None` if
-/// there is no answer after the last compaction.
+/// Returns the tokens of the newest request and its answer: as the provider reported them, else estimated, as for a
+/// request without the compaction that the next one begins with. `None` if there is no answer after the last compaction.
 fn newest_tokens(session: &OpenSession, request: &CompactionRequest) -> Option<u64> {
     let RequestSetup { provider, instructions, tools } = request_setup(session, request).ok()?;
     let policy = session.policy(PolicyLayer::default(), BTreeMap::new());
@@ -193,12 +193,27 @@ fn newest_tokens(session: &OpenSession, request: &CompactionRequest) -> Option<u
     let log = session.log.borrow();
     let start = log.history.compaction().map_or(0, |compaction| compaction.end);
     let since = log.history.messages().get(start..).unwrap_or_default();
-    let newest = since.iter().rev().find_map(|message| message.answer.as_ref())?;
-    let total = |usage: Usage| usage.input.saturating_add(usage.output);
-    let reported = newest.usage.map(total).filter(|tokens| *tokens > 0);
+    let newest = since.iter().rev().find(|message| message.answer.is_some())?;
     let request =
         RenderRequest { provider: &provider, instructions: instructions.as_deref(), tools: &tools, policy: &policy };
+    let usage = newest.answer.as_ref().and_then(|answer| answer.usage);
+    let reported = usage.map(|usage| usage.input.saturating_add(usage.output)).filter(|tokens| *tokens > 0);
+    let reported = reported.filter(|_| began_with_compaction(&log.history, newest, &request));
     Some(reported.unwrap_or_else(|| estimated_tokens(&log.history, &request, now)))
+}
+
+/// Returns true if the request of an answer began with the compaction that the next request begins with, if there is
+/// one: a run keeps the history that it began with.
+fn began_with_compaction(history: &History, answer: &Message, request: &RenderRequest<'_>) -> bool {
+    let of_run = |message: &&Message| message.run_id.is_some() && message.run_id == answer.run_id;
+    let own = Some(request.compacted_before(history, usize::MAX)).filter(|own| *own > 0);
+    if let Some(own) = own.and_then(|own| history.messages().get(own)) {
+        return !of_run(&own);
+    }
+    let Some(compaction) = request.compaction(history) else { return true };
+    let since = history.messages().get(compaction.end..).unwrap_or_default();
+    let first = since.iter().find(of_run).unwrap_or(answer);
+    first.created_at > compaction.stored.message.created_at
 }
 
 /// Returns what a compaction may cover now.
@@ -368,9 +383,11 @@ fn provider_of_history(session: &OpenSession) -> Result<ProviderRequest> {
 /// Stores a summary, unless it does not apply any more.
 async fn store(
     session: &Rc<OpenSession>,
-    summary: StoredSummary,
+    mut summary: StoredSummary,
     outcome: CompactionOutcome,
 ) -> Result<CompactionOutcome> {
+    // Tells which runs began with it.
+    summary.message.created_at = session.context.now();
     let turn = session.writes.enter();
     let _turn = turn.start().await;
     let was_deferred = session.log.borrow().head.has_deferred_compaction;
@@ -434,6 +451,7 @@ impl OpenSession {
         self.context.spawn(async move {
             let Some(request) = session.compaction.deferred.take() else { return };
             let outcome = compact_exclusively(&session, &request).await;
+            session.compaction.overtaken.note(&outcome);
             if matches!(outcome, Ok(CompactionOutcome::UnderWay | CompactionOutcome::Deferred)) {
                 session.compaction.deferred.borrow_mut().get_or_insert(request);
             }

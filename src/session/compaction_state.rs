@@ -1,5 +1,6 @@
 //! The compaction of a session that is under way, or waits for a turn to be over.
 
+use super::overtaken_compactions::OvertakenCompactions;
 use crate::provider::{ProviderRequest, ToolDefinition};
 use crate::replay::{Callback, FallbackReducers, Reducer};
 use crate::run::RunSetup;
@@ -94,6 +95,8 @@ pub struct CompactionState {
     pub deferred: RefCell<Option<Rc<CompactionRequest>>>,
     /// What is compacted without a call of `compact`.
     pub automatic: RefCell<Option<AutomaticCompaction>>,
+    /// Those that runs have overtaken.
+    pub overtaken: OvertakenCompactions,
     /// True if the session changed while a call of `compact` was under way, so that the deferred one may be possible
     /// now.
     pub must_check_again: Cell<bool>,

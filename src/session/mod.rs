@@ -35,6 +35,7 @@ mod older_records;
 mod open_loop;
 mod open_session;
 mod open_store;
+mod overtaken_compactions;
 mod payloads;
 mod pending_callbacks;
 mod pending_run;

@@ -11,7 +11,7 @@ use rethread::finding::FindingCode;
 use rethread::message::Dialect;
 use rethread::owner::StateOwner;
 use rethread::replay::{Callback, PolicyLayer, Reducer};
-use rethread::run::{Persistence, RunSetup, RunStatus};
+use rethread::run::{EffectReply, Persistence, RunSetup, RunStatus};
 use rethread::session::{
     AutomaticCompaction, CompactionMode, CompactionOutcome, CompactionRequest, OpenSession, SessionSettings, Signal,
     compact,
@@ -73,6 +73,7 @@ fn say(
     let answer = String::from_utf8(text("Well.").body(dialect)).unwrap();
     let answer = answer.replace("put_tokens\":10,", &format!("put_tokens\":{tokens},"));
     let answer = answer.replace("prompt_tokens\":10,", &format!("prompt_tokens\":{tokens},"));
+    let answer = answer.replace("\"resp_1\"", &format!("\"resp_{}\"", process.heard.borrow().asked.len()));
     let answer = if tokens == 0 { answer.replace("_tokens\":5", "_tokens\":0") } else { answer };
     let outcome = world.run(process.drive(&run, &|_| Answer::Status(200, Vec::new(), answer.clone())));
     assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
@@ -271,5 +272,92 @@ fn r30_r78_a_compaction_that_waited_for_a_run_has_its_number_of_tokens_too() {
             assert_eq!(compacted(Some(tokens)), Ok(CompactionOutcome::BelowThreshold));
             assert_eq!(compacted(None), Ok(CompactionOutcome::WasDeferred));
         }
+    }
+}
+
+#[test]
+fn r78_a_compaction_that_was_stored_during_a_large_run_is_followed_by_no_other() {
+    for (second, expected) in [("<two>".to_owned(), 1), (long(&long("<two>")), 2)] {
+        let (world, data) = (World::new(false), MemoryStore::default());
+        let process = Process::new(&world, &data, 1);
+        let summarizer = Rc::new(Summarizer::default());
+        let answered = Signal::default();
+        summarizer.after.replace(Some(answered.clone()));
+        let session = world.run(process.session(settings(&summarizer, CompactionMode::Provider, BLOCK)));
+        let chat = (&world, &process, &session);
+        say(chat, CLAUDE, ("<one>", 100));
+        assert_eq!(summarizer.asked.borrow().len(), 1);
+        let policy = session.policy(PolicyLayer::default(), BTreeMap::new());
+        let run =
+            world.run(start(&session, RunSetup { policy, ..in_mode(Persistence::Run, CLAUDE) }, &second)).unwrap();
+        assert!(world.run_steps(process.drive(&run, &|_| Answer::Hang), 100).is_none());
+        // The run has sent its request.
+        answered.give();
+        world.pass(10);
+        assert!(session.log.borrow().history.compaction().is_some());
+        let answer = String::from_utf8(text("Well.").body(CLAUDE)).unwrap();
+        let body = answer.replace("put_tokens\":10,", "put_tokens\":200,").into_bytes();
+        let effect = run.machine.borrow().effects()[0].id.clone();
+        world.run(run.answer(effect, EffectReply::Response { status: 200, headers: Vec::new(), body })).unwrap();
+        assert_eq!(world.run(process.drive(&run, &|_| Answer::Hang)).status, RunStatus::Finished);
+        world.pass(10);
+        assert_eq!(summarizer.asked.borrow().len(), expected, "what the next request has is counted");
+    }
+}
+
+#[test]
+fn r78_a_large_run_whose_answer_begins_with_a_compaction_is_followed_by_no_other() {
+    let (world, data) = (World::new(false), MemoryStore::default());
+    let process = Process::new(&world, &data, 1);
+    let summarizer = Rc::new(Summarizer::default());
+    let session = world.run(process.session(settings(&summarizer, CompactionMode::Provider, BLOCK)));
+    let run = world.run(start(&session, in_mode(Persistence::Run, CLAUDE), "<one>")).unwrap();
+    let answer = r#"{"id":"msg_1","type":"message","role":"assistant","model":"m","stop_reason":"end_turn","content":[
+        {"type":"compaction","content":"They talked.","signature":"<own>"},{"type":"text","text":"<well>"}],
+        "usage":{"input_tokens":500,"output_tokens":5}}"#;
+    let outcome = world.run(process.drive(&run, &|_| Answer::Status(200, Vec::new(), answer.to_owned())));
+    assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
+    world.pass(10);
+    assert!(summarizer.asked.borrow().is_empty());
+    let chat = (&world, &process, &session);
+    let body = say(chat, CLAUDE, ("<two>", 20)).to_string();
+    assert!(body.contains("<own>") && !body.contains("<one>"), "{body}");
+    assert!(summarizer.asked.borrow().is_empty());
+    say(chat, CLAUDE, ("<three>", 100));
+    assert_eq!(summarizer.asked.borrow().len(), 1, "a request with it was large");
+}
+
+#[test]
+fn r78_a_chain_that_runs_continue_while_it_is_compacted_is_compacted_more_seldom() {
+    let (world, data) = (World::new(false), MemoryStore::default());
+    let process = Process::new(&world, &data, 1);
+    let summarizer = Rc::new(Summarizer::default());
+    let settings = settings(&summarizer, CompactionMode::Auto, "They talked.");
+    let settings = SessionSettings { owner: Some(StateOwner::response(None)), ..settings };
+    let session = world.run(process.session(settings));
+    let chat = (&world, &process, &session);
+    let mut asked = Vec::new();
+    for turn in 0..12 {
+        // The run that follows is over before the application has answered.
+        let answered = Signal::default();
+        let earlier = summarizer.after.replace(Some(answered));
+        say(chat, RESPONSES, (&format!("<{turn}>"), 200));
+        if let Some(earlier) = earlier {
+            earlier.give();
+        }
+        world.pass(10);
+        asked.push(summarizer.asked.borrow().len());
+    }
+    assert_eq!(asked, [1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 3]);
+    // One that is in time is stored, and the next large run is followed by another one.
+    summarizer.after.take();
+    let mut turns = 0..8;
+    while session.log.borrow().history.compaction().is_none() {
+        say(chat, RESPONSES, (&format!("<late {}>", turns.next().unwrap()), 200));
+    }
+    for turn in 0..3 {
+        let before = summarizer.asked.borrow().len();
+        say(chat, RESPONSES, (&format!("<in time {turn}>"), 200));
+        assert_eq!(summarizer.asked.borrow().len(), before + 1);
     }
 }
