@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::history::History;
 use crate::message::Message;
 use crate::provider::has_compaction;
-use crate::store::SessionRow;
+use crate::store::{SessionRow, messages_erased_with};
 use std::collections::BTreeSet;
 
 /// Number of sessions that are listed at once.
@@ -102,14 +102,18 @@ async fn prune_session(open: &OpenStore, request: &PruneRequest, row: SessionRow
         if chosen.ids.is_empty() {
             return Ok(None);
         }
-        if !request.is_dry_run {
-            // With those that repeat them, which the erasure finds, too.
+        // With the answers that have compactions of them.
+        let erased = if request.is_dry_run {
+            messages_erased_with(&*open.context.store, &session.log, &chosen.ids, has_compaction).await?
+        } else {
             match delete_chosen(&session, &chosen.ids, Some(chosen.chosen_in)).await {
                 Err(error) if error.code == ErrorCode::Conflict => continue,
-                deleted => deleted?,
-            };
-        }
-        return Ok(Some(PrunedSession { id: row.id, removed: chosen.ids.len() as u64, left: chosen.left }));
+                deleted => deleted?.messages,
+            }
+        };
+        let lost = erased.iter().filter(|id| chosen.kept.contains(*id)).count();
+        let left = (chosen.kept.len() - lost) as u64;
+        return Ok(Some(PrunedSession { id: row.id, removed: erased.len() as u64, left }));
     }
     Err(Error::new(ErrorCode::Busy, "other writers keep changing the session; try again in a moment"))
 }
@@ -133,21 +137,20 @@ impl PruneRequest {
 /// The messages of a session that are to be erased.
 struct ChosenMessages {
     ids: Vec<String>,
-    /// The number of the others.
-    left: u64,
+    /// The others.
+    kept: BTreeSet<String>,
     /// As [`Erasure::chosen_in`](crate::store::Erasure::chosen_in).
     chosen_in: (u64, u64),
 }
 
-/// Returns the messages that no branch keeps, and the answers with compactions of them. The other side of a conflict
-/// keeps those that it alone has.
+/// Returns the messages that no branch keeps. The other side of a conflict keeps those that it alone has.
 ///
 /// # Errors
 /// `corrupt_record` if a branch cannot be read; the store's own.
 async fn messages_to_erase(session: &OpenSession, request: &PruneRequest) -> Result<ChosenMessages> {
     let branches = branches(session).await?;
     let chosen_in = (session.log.borrow().head.history_revision, session.log.borrow().head.branch_count);
-    let (mut ids, mut kept, mut repeating) = (Vec::new(), BTreeSet::new(), Vec::new());
+    let (mut ids, mut kept) = (Vec::new(), BTreeSet::new());
     for Branch { id, is_damaged, .. } in branches.into_iter().filter(|branch| branch.kind != BranchKind::Conflict) {
         if is_damaged {
             let message = format!("branch \"{id}\" of the session cannot be read, so nothing of the session is erased");
@@ -157,17 +160,8 @@ async fn messages_to_erase(session: &OpenSession, request: &PruneRequest) -> Res
         let (old, rest) = log.history.messages().split_at_checked(request.prunable(&log.history)).unwrap_or_default();
         ids.extend(old.iter().map(|message| message.id.clone()));
         kept.extend(rest.iter().map(|message| message.id.clone()));
-        let compactions = rest.iter().filter(|message| has_compaction(message)).map(|message| message.id.clone());
-        repeating
-            .push((old.iter().map(|message| message.id.clone()).collect::<Vec<_>>(), compactions.collect::<Vec<_>>()));
     }
     let mut erased = BTreeSet::new();
     ids.retain(|id| !kept.contains(id) && erased.insert(id.clone()));
-    // A compaction may repeat what is erased before it in its branch.
-    for (old, compactions) in repeating {
-        if old.iter().any(|id| erased.contains(id)) {
-            ids.extend(compactions.into_iter().filter(|id| kept.remove(id)));
-        }
-    }
-    Ok(ChosenMessages { ids, left: kept.len() as u64, chosen_in })
+    Ok(ChosenMessages { ids, kept, chosen_in })
 }

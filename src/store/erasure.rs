@@ -120,6 +120,31 @@ pub async fn erase_messages(
     Ok(eraser.receipt)
 }
 
+/// Returns the ids of the messages that [`erase_messages`] would erase: these, and those of the later answers that have a
+/// compaction of them. Ids of no message are left out.
+///
+/// # Errors
+/// `corrupt_record`, `unsupported_version` if a record cannot be read; the store's own.
+pub async fn messages_erased_with(
+    store: &dyn LogStore,
+    cell: &RefCell<SessionLog>,
+    ids: &[String],
+    has_compaction: fn(&Message) -> bool,
+) -> Result<Vec<String>> {
+    let head = stored_head_of(&cell.borrow());
+    let scan = SessionScan::read(store, &head.id, has_compaction).await?;
+    let (mut found, _) = scan.find(ids);
+    found.extend(scan.compactions_of(&found, &head));
+    Ok(found)
+}
+
+/// Returns the head as it is stored, at the branch that was written last.
+fn stored_head_of(log: &SessionLog) -> SessionHead {
+    let mut head = log.head.clone();
+    head.set_branch_state(log.stored_branch());
+    head
+}
+
 /// Finishes an erasure that was cut off, if the session has one.
 ///
 /// # Errors
@@ -272,9 +297,7 @@ impl Eraser<'_> {
     fn stored_head(&self) -> Result<(SessionHead, u64, u64)> {
         let log = self.cell.borrow();
         log.writable()?;
-        let mut head = log.head.clone();
-        head.set_branch_state(log.stored_branch());
-        Ok((head, log.stored_revision, log.min_revision))
+        Ok((stored_head_of(&log), log.stored_revision, log.min_revision))
     }
 
     /// Checks that no run is under way, or may go on: its journal may repeat what its model was told.

@@ -74,7 +74,7 @@ pub use conflict_side::open_conflict_side;
 pub use copy::SessionCopy;
 pub use delete::delete_session;
 pub use encrypted::{Cipher, EncryptedStore, PlacedValue, UnwrappedKey};
-pub use erasure::{Erasure, ErasureReceipt, Unreached, erase_messages, finish_erasure};
+pub use erasure::{Erasure, ErasureReceipt, Unreached, erase_messages, finish_erasure, messages_erased_with};
 pub use exclusive_run::ExclusiveRun;
 pub use expected_run::ExpectedRun;
 pub use journal::{JournalChange, JournalMark, JournalStep, check_lease, read_journal, read_journal_from};

@@ -120,14 +120,29 @@ impl SessionScan {
     }
 
     /// Returns the ids of the messages that may repeat those of these ids, and that are not among them: the compactions
-    /// that came later, in a branch that has one of them. On the other side of a conflict all that came later.
+    /// that came later, in a branch that has one of them, and those that repeat these in another branch. On the other
+    /// side of a conflict all that came later.
     pub(super) fn compactions_of(&self, ids: &[String], head: &SessionHead) -> Vec<String> {
-        let ids: BTreeSet<&str> = ids.iter().map(String::as_str).collect();
         let rows = self.records.iter().filter(|record| record.table == Table::Log && record.key >= DIRECTORY);
         let rows = rows.filter_map(|record| open_record::<BranchRow>(RecordKind::Branch, &record.value).ok());
         let paths: Vec<BranchPath> = rows.map(|row| row.state.path).chain([head.branch.clone()]).collect();
+        let (mut known, mut found) = (ids.to_vec(), Vec::new());
+        loop {
+            let new = self.compactions_after(&known, &paths);
+            if new.is_empty() {
+                return found;
+            }
+            known.extend_from_slice(&new);
+            found.extend(new);
+        }
+    }
+
+    /// Returns the compactions that came after messages of these ids on one of the paths, or on the other side of a
+    /// conflict, and that are not among them.
+    fn compactions_after(&self, ids: &[String], paths: &[BranchPath]) -> Vec<String> {
+        let ids: BTreeSet<&str> = ids.iter().map(String::as_str).collect();
         let mut compactions = BTreeSet::new();
-        for path in &paths {
+        for path in paths {
             let on_path = || self.messages.iter().filter(|message| message.is_on(path));
             let erased = on_path().filter(|message| ids.contains(message.id.as_str()));
             let Some(first) = erased.map(|message| message.seq).min() else { continue };

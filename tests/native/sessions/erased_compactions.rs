@@ -1,12 +1,15 @@
 //! Erasure of what the compaction in a later answer repeats (R59, R78).
 
-use super::erasure::{KINDS, Kind, SECRET, Service, ids};
+use super::erasure::{KINDS, Kind, SECRET, Service, append, ids, turn};
 use super::scripted_host::*;
 use super::virtual_host::{Process, World};
 use super::{in_mode, start};
+use rethread::json::Json;
 use rethread::message::Dialect;
 use rethread::run::{Persistence, RunStatus};
-use rethread::session::{OpenSession, PruneRequest, SessionSettings, delete_messages, fork, prune, switch_to};
+use rethread::session::{
+    AppendOrigin, OpenSession, PruneRequest, SessionSettings, delete_messages, fork, prune, switch_to,
+};
 use serde_json::{Value, json};
 use std::rc::Rc;
 
@@ -116,4 +119,37 @@ fn r59_r78_old_turns_go_with_the_compactions_that_repeat_them() {
         assert_eq!(ids(&session), [&all[2..3], &all[4..]].concat());
         assert_eq!(service.places_of(SECRET), Vec::<String>::new(), "{kind:?}");
     }
+}
+
+#[test]
+fn r59_r78_a_dry_run_names_the_compactions_on_the_other_side_of_a_conflict_too() {
+    let (world, service) = (World::new(false), Service::new(Kind::WriteOnce));
+    let (first, second) = (service.process(&world), service.process(&world));
+    let session = world.run(first.session(SessionSettings::default()));
+    append(&world, &session, &turn(0, "SECRET"));
+    let other = world.run(second.session(SessionSettings::default()));
+    let items = json!([{ "role": "user", "content": "<two>" },
+        { "type": "compaction", "id": "cmp_1", "encrypted_content": "SECRET of before" },
+        { "type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+            "content": [{ "type": "output_text", "annotations": [], "text": "<well>" }] }]);
+    let origin = session.origin(AppendOrigin::default());
+    let items = Json::parse(&items.to_string()).unwrap();
+    world.run(session.append(&items, Some(RESPONSES), (&origin, None))).unwrap();
+    // Both append after the same one.
+    service.hide_newest_append();
+    append(&world, &other, &turn(2, "plain"));
+    append(&world, &other, &turn(3, "plain"));
+    service.show_all();
+    world.run(other.refresh()).unwrap();
+    let turns = ids(&other).len() as u64 / 3;
+    let counts = |is_dry_run| {
+        let request = PruneRequest { keep_newest_turns: 2, is_dry_run, ..PruneRequest::default() };
+        let pruned = world.run(prune(&second.open, &request)).unwrap();
+        assert!(pruned.failed.is_empty(), "{:?}", pruned.failed);
+        pruned.sessions.iter().map(|session| (session.removed, session.left)).collect::<Vec<_>>()
+    };
+    let planned = counts(true);
+    assert_eq!((turns, planned.clone()), (3, vec![(4, 6)]), "the first turn, and the compaction of the other side");
+    assert_eq!(counts(false), planned);
+    assert_eq!(service.places_of(SECRET), Vec::<String>::new());
 }
