@@ -327,6 +327,8 @@ pub struct ServiceMark {
     pub pending: Vec<String>,
     /// What the service keeps of the request that began the chain besides its messages, if it keeps that.
     pub kept_head: Option<KeptHead>,
+    /// True if the service should not continue the chain after the answer: the next request begins another one.
+    pub ends_chain: bool,
 }
 encode_fields!(struct ServiceMark {
     0 => conversation,
@@ -334,6 +336,7 @@ encode_fields!(struct ServiceMark {
     2 => until,
     3 => pending: list,
     4 => kept_head,
+    5 => ends_chain,
 });
 
 /// The instructions and tools that a service keeps with a chain of responses, as hashes of them. Later requests of the

@@ -79,6 +79,7 @@ impl<'h> Delta<'h> {
         let in_history = || service.newest_answer(Some(history)).filter(|(index, _)| *index >= from);
         let newest = in_live.or_else(|| in_history().map(|(_, answer)| (None, answer)));
         let newest = newest.map(|(live_index, (message, mark))| AcknowledgedAnswer { message, mark, live_index });
+        let newest = newest.filter(|newest| !newest.mark.ends_chain);
         let compaction = compaction.filter(|_| newest.is_none());
         let (concurrent, pending) = (BTreeMap::new(), BTreeSet::new());
         let (repeated, repeated_live, calls_are_closed) = (BTreeSet::new(), BTreeSet::new(), false);

@@ -129,7 +129,12 @@ fn empty_answer() -> IncomingMessage {
 /// its request.
 fn service_mark(turn: &RunData, assembled: &Assembled, status: MessageStatus) -> Option<Box<ServiceMark>> {
     let is_whole = matches!(status, MessageStatus::Complete | MessageStatus::Truncated);
-    let mark = turn.service_mark(assembled.response_id.as_deref());
+    let mut mark = turn.service_mark(assembled.response_id.as_deref());
+    if let Some(mark) = mark.as_mut().filter(|_| assembled.status == AnswerStatus::Refused) {
+        let service = spec(turn.setup().provider.dialect).service_state.as_ref();
+        mark.ends_chain =
+            turn.setup().owner.restarts_if_lost() && service.is_some_and(|service| service.ends_when_refused);
+    }
     mark.filter(|mark| is_whole || mark.conversation.is_some())
 }
 

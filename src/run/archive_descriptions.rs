@@ -67,8 +67,11 @@ impl JournalEntry {
             Self::HandedOff { agent, at } => {
                 out.text("agent", agent).number("at", *at);
             }
-            Self::Healed { refused } => {
+            Self::Healed { refused, restarts_chain } => {
                 out.array("refused", |list| refused.iter().for_each(|mark| list.text(mark)));
+                if *restarts_chain {
+                    out.bool("restartsChain", true);
+                }
             }
             Self::Selected(selection) => {
                 out.array("ranges", |list| {

@@ -135,6 +135,10 @@ pub enum JournalEntry {
         /// Marks of what was refused, which later requests do not contain.
         #[n(0)]
         refused: Vec<String>,
+        /// True if the service does not continue the chain of responses: the request is sent with the history.
+        #[n(1)]
+        #[cbor(default)]
+        restarts_chain: bool,
     },
 }
 

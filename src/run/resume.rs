@@ -40,6 +40,7 @@ impl Run {
             handoffs,
             selection,
             refused,
+            restarts_chain,
             records,
             is_replay_safe,
             ..
@@ -76,6 +77,9 @@ impl Run {
             (true, true) => RequestDelivery::NotDelivered,
         });
         turn.keep_journal(records);
+        if restarts_chain {
+            turn.try_restart_chain();
+        }
         *turn.healing_mut() = RunHealing::of(refused);
         *turn.history_choice_mut() = HistoryChoice::new(&began, selection);
         turn.restore_handoffs(handoffs, context.history)?;

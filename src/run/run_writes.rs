@@ -169,7 +169,7 @@ fn head_edit(save: &Save) -> Option<HeadEdit> {
     let refused: Vec<String> = match &save.kind {
         SaveKind::Write(entries) => {
             let marks = entries.iter().filter_map(|entry| match entry {
-                JournalEntry::Healed { refused } => Some(refused),
+                JournalEntry::Healed { refused, .. } => Some(refused),
                 _ => None,
             });
             marks.flatten().cloned().collect()

@@ -49,6 +49,8 @@ pub struct StoredRun {
     pub selection: Option<ReplaySelection>,
     /// Marks of what the provider refused in this run.
     pub refused: Vec<String>,
+    /// True if its next request restarts a chain of responses, which the service does not continue any more.
+    pub restarts_chain: bool,
     /// The sealed entries of the journal.
     pub records: Vec<Bytes>,
 }
@@ -124,6 +126,7 @@ impl StoredRun {
             handoffs: Vec::new(),
             selection: None,
             refused: Vec::new(),
+            restarts_chain: false,
             records: Vec::new(),
         }
     }
@@ -188,6 +191,7 @@ impl StoredRun {
     fn add_answer(&mut self, message: Message) {
         self.model_calls += 1;
         self.set_handoff_position();
+        self.restarts_chain &= message.answer.as_ref().is_some_and(|answer| answer.response_id.is_none());
         if let Some(usage) = message.answer.as_ref().and_then(|answer| answer.usage) {
             self.usage = Some(self.usage.map_or(usage, |sum| sum.plus(usage)));
         }
@@ -256,7 +260,10 @@ impl StoredRun {
                 }
             }
             JournalEntry::Selected(selection) => self.selection = Some(selection),
-            JournalEntry::Healed { mut refused } => self.refused.append(&mut refused),
+            JournalEntry::Healed { mut refused, restarts_chain } => {
+                self.refused.append(&mut refused);
+                self.restarts_chain |= restarts_chain;
+            }
             JournalEntry::Withheld { members } => self.withheld = members,
             JournalEntry::Partial(message) => self.partial = Some(message),
             JournalEntry::Retrying { attempt, not_before } => self.pause = Some(StoredPause { attempt, not_before }),

@@ -33,6 +33,8 @@ pub struct ThreadService {
     pub script: Script,
     /// Blocks before those of the script in each answer.
     pub extra_blocks: Vec<Value>,
+    /// The `stop_reason` of the next answer, if it is another.
+    pub stop_reason: Option<&'static str>,
     /// Streams the answers.
     pub stream: bool,
     count: usize,
@@ -50,6 +52,7 @@ impl ThreadService {
             refuses: None,
             script: Box::new(script),
             extra_blocks: Vec::new(),
+            stop_reason: None,
             stream: false,
             count: 0,
         }
@@ -144,9 +147,10 @@ impl ThreadService {
                 .collect(),
         };
         let calls = scripted.iter().any(|block| block["type"] == "tool_use");
+        let stop_reason = self.stop_reason.take().unwrap_or(if calls { "tool_use" } else { "end_turn" });
         let content: Vec<Value> = self.extra_blocks.iter().cloned().chain(scripted).collect();
         json!({ "id": format!("msg_{}", self.count), "type": "message", "role": "assistant", "model": "m", "content": content,
-            "stop_reason": if calls { "tool_use" } else { "end_turn" }, "stop_sequence": null,
+            "stop_reason": stop_reason, "stop_sequence": null,
             "usage": { "input_tokens": 1, "output_tokens": 1 } })
     }
 

@@ -23,6 +23,8 @@ pub(super) const SERVICE_STATE: ServiceState = ServiceState {
     },
     header: Some(("anthropic-beta", "message-threads-2026-08-12")),
     refusal,
+    // The SDK's helper starts a new thread after `stop_reason: "refusal"`, as "the server may hold the refused turn".
+    ends_when_refused: true,
     is_kept: |_| false,
     compaction: None,
 };

@@ -17,6 +17,7 @@ pub(super) const SERVICE_STATE: ServiceState = ServiceState {
     },
     header: None,
     refusal,
+    ends_when_refused: false,
     is_kept: encode::is_kept_by_service,
     compaction: Some(ChainCompaction { request: compaction_request, items: compacted_items }),
 };

@@ -15,6 +15,8 @@ pub(crate) struct ServiceState {
     /// Returns what an error response, by its status and code, says of what the service keeps. `None` if it says
     /// nothing of that.
     pub refusal: fn(u16, &str) -> Option<StateRefusal>,
+    /// True if a chain should not be continued after an answer that the service refused.
+    pub ends_when_refused: bool,
     /// Returns true for a part of an answer that refers to what the provider keeps, and does not contain it.
     pub is_kept: fn(&Part) -> bool,
     /// How the provider shortens its chain of responses, if it does.

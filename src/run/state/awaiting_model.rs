@@ -298,7 +298,7 @@ impl AwaitingModel {
         }
         let refused = healed.refused.clone();
         let body = settle_healed(turn, &self.request.body, healed);
-        let save = turn.save(SaveKind::Write(vec![JournalEntry::Healed { refused }]));
+        let save = turn.save(SaveKind::Write(vec![JournalEntry::Healed { refused, restarts_chain: false }]));
         let request = ModelRequest { body: Rc::new(body), ..self.request.clone() };
         let attempt = request.attempt.number;
         Some(NextState::Pause(RetryPause { attempt, not_before: now, request: Some(request), save: Some(save) }))

@@ -5,6 +5,8 @@ use crate::clock::Ms;
 use crate::finding::{Finding, FindingCode};
 use crate::provider::{StateRefusal, changed_head};
 use crate::replay::ReducerReplies;
+use crate::run::effect::SaveKind;
+use crate::run::journal::JournalEntry;
 use crate::run::next_state::{CallAttempt, EarlyStop, NextState, RenderPlan};
 use crate::run::turn::RunData;
 
@@ -14,6 +16,8 @@ pub fn restart_refused_chain(turn: &mut RunData, refusal: StateRefusal, now: Ms)
     let text = refusal.restarted().filter(|_| turn.try_restart_chain())?;
     turn.uncount_model_call();
     turn.close_effects();
+    // A resumed run does not ask for it again. Should this not be stored, it does.
+    turn.save(SaveKind::Write(vec![JournalEntry::Healed { refused: Vec::new(), restarts_chain: true }]));
     turn.warn(Finding::warning(FindingCode::ChainRestarted, text));
     let plan = RenderPlan { replies: ReducerReplies::default(), at: now, attempt: CallAttempt::FIRST };
     Some(NextState::Render(plan))

@@ -9,7 +9,7 @@ use crate::thread_service::{ThreadService, rounds, words_of};
 use rethread::error::ErrorCode;
 use rethread::finding::{Finding, Severity};
 use rethread::json::Json;
-use rethread::owner::StateOwner;
+use rethread::owner::{OnLost, StateOwner};
 use rethread::replay::Callback;
 use rethread::run::{EffectKind, Handoff, RunOutcome, RunSetup, RunStatus, ToolSettings, ToolTiming};
 use rethread::store::MemoryStore;
@@ -408,4 +408,56 @@ fn r24_r77_a_question_that_a_filter_held_back_follows_the_results_that_a_thread_
     assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
     assert_eq!(service.sent(0), ["user: Two"]);
     assert_eq!(service.sent(1), ["result toolu_1: look gave {}", "user: One"]);
+}
+
+#[test]
+fn r77_a_thread_is_not_continued_after_an_answer_that_the_service_refused() {
+    for (is_fail, chain) in
+        [(false, ["create", "msg_1", "create", "msg_3"]), (true, ["create", "msg_1", "msg_2", "msg_3"])]
+    {
+        let store = MemoryStore::default();
+        let mut host = Host::open(&store, "s", "h");
+        let mut service = ThreadService::new(rounds(0));
+        let on_lost = if is_fail { OnLost::Fail } else { OnLost::Restart };
+        let owner = StateOwner::Response { previous: None, on_lost };
+        finish(&mut host, &mut service, threaded("r1", owner.clone()), "One");
+        service.stop_reason = Some("refusal");
+        finish(&mut host, &mut service, threaded("r2", owner.clone()), "Two");
+        host = Host::open(&store, "s", "h2");
+        finish(&mut host, &mut service, threaded("r3", owner.clone()), "Three");
+        finish(&mut host, &mut service, threaded("r4", owner), "Four");
+        assert_eq!(service.chain(), chain);
+        assert!(service.refused.is_empty(), "{:?}", service.refused);
+        if !is_fail {
+            assert!(service.sent(2).contains(&"user: One".to_owned()), "{:?}", service.sent(2));
+            assert_eq!(service.sent(3), ["user: Four"]);
+        }
+        assert_eq!(history_of(&mut host), words_of(service.newest()));
+    }
+}
+
+#[test]
+fn r77_a_thread_that_is_lost_is_asked_for_once_also_if_the_run_is_killed_then() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let mut service = ThreadService::new(rounds(0));
+    finish(&mut host, &mut service, threaded("r1", automatic()), "One");
+    service.threads.clear();
+    host.start(threaded("r2", automatic()), "Two").unwrap();
+    let mut requests = 0;
+    let ended = host.drive(|body| {
+        requests += 1;
+        if requests == 1 { service.answer(body) } else { Answer::Hang }
+    });
+    assert!(ended.is_none() && service.refused == ["thread_not_found"]);
+    for name in ["h2", "h3"] {
+        host = Host::open(&store, "s", name);
+        host.resume(threaded("r2", automatic())).unwrap();
+        let outcome = host.drive(|body| if name == "h2" { Answer::Hang } else { service.answer(body) });
+        assert!(name == "h2" || outcome.unwrap().status == RunStatus::Finished);
+    }
+    finish(&mut host, &mut service, threaded("r3", automatic()), "Three");
+    assert_eq!(service.refused, ["thread_not_found"]);
+    assert_eq!(service.chain(), ["create", "create", "msg_2"]);
+    assert_eq!(history_of(&mut host), words_of(service.newest()));
 }

@@ -191,7 +191,10 @@ fn r37_an_export_shows_a_person_the_entries_of_a_journal() {
         ),
         (JournalEntry::Withheld { members: vec!["api_key".into()] }, r#"{"type":"withheld","params":["api_key"]}"#),
         (JournalEntry::Retrying { attempt: 2, not_before: 9 }, r#"{"type":"retrying","attempt":2,"notBefore":9}"#),
-        (JournalEntry::Healed { refused: vec!["m".into()] }, r#"{"type":"healed","refused":["m"]}"#),
+        (
+            JournalEntry::Healed { refused: vec!["m".into()], restarts_chain: false },
+            r#"{"type":"healed","refused":["m"]}"#,
+        ),
         (JournalEntry::HandedOff { agent: "a".into(), at: 5 }, r#"{"type":"handed_off","agent":"a","at":5}"#),
         (JournalEntry::Completed(None), r#"{"type":"completed"}"#),
         (

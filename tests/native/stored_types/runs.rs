@@ -117,7 +117,13 @@ fn journal_entries() {
         RecordKind::Journal,
         &JournalEntry::Redacted { invocation: "i".into(), arguments: Some(Arguments::Value(json("{}"))) },
     );
-    fixed("journal_healed", RecordKind::Journal, &JournalEntry::Healed { refused: vec!["m".into()] });
+    fixed(
+        "journal_healed",
+        RecordKind::Journal,
+        &JournalEntry::Healed { refused: vec!["m".into()], restarts_chain: false },
+    );
+    let entry = JournalEntry::Healed { refused: Vec::new(), restarts_chain: true };
+    fixed("journal_chain_restarted", RecordKind::Journal, &entry);
     fixed("journal_retrying", RecordKind::Journal, &JournalEntry::Retrying { attempt: 2, not_before: 1_060_000 });
     fixed("journal_partial", RecordKind::Journal, &JournalEntry::Partial(message()));
     fixed(
@@ -178,8 +184,10 @@ fn r23_r67_records_of_answers_with_the_mark_of_a_service() {
                 until: 300,
                 pending: vec!["m9".into(), "i9".into()],
                 kept_head: None,
+                ends_chain: false,
             },
         ),
+        ("refusing_thread", ServiceMark { until: 1, ends_chain: true, ..ServiceMark::default() }),
         ("response", ServiceMark { chain_start: Some("resp_0".into()), until: 1, ..ServiceMark::default() }),
         (
             "thread",
