@@ -93,7 +93,7 @@ export interface Finding {
   message: string;
 }
 /** What changed the beginning of a request, which an earlier request had too: a result that became stale, a reducer, a
- *  compaction, sources that are not cited, what `persist` stored, `inputFilter`, a history provider, a handoff, other
+ *  compaction (also one in an answer), sources that are not cited, what `persist` stored, `inputFilter`, a history provider, a handoff, other
  *  messages (of another tab, of a branch, edited), a repair of the body, or the instructions, tools, model or provider
  *  of the request. */
 export type PrefixChange =

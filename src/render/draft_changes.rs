@@ -113,6 +113,9 @@ impl<'d, 'h> DraftChanges<'d, 'h> {
     }
 
     fn missing_in(&self, missing: Range<usize>) -> Option<PrefixChange> {
+        if !missing.is_empty() && missing.start < self.draft.compacted_before {
+            return Some(PrefixChange::Compaction);
+        }
         let history = self.history?;
         let mut missing = history.messages().get(missing).unwrap_or_default().iter().peekable();
         missing.peek()?;

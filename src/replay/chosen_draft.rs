@@ -81,7 +81,12 @@ impl ReplaySelection {
             }
         }
         messages.extend(late.unplaced().filter(|item| !self.has(item)));
-        Some(RequestDraft { messages, is_repeated: true, cut: None, known_results: self.known_results })
+        let is_answer = |item: &DraftMessage<'_>| item.origin == DraftOrigin::Stored(input.compacted_before);
+        // An answer with a compaction that came during the run is not first.
+        let first = messages.iter().find(|item| !item.is_system());
+        let compacted_before = first.filter(|item| is_answer(item)).map_or(0, |_| input.compacted_before);
+        let known_results = self.known_results;
+        Some(RequestDraft { messages, is_repeated: true, cut: None, known_results, compacted_before })
     }
 }
 

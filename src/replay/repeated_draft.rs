@@ -80,7 +80,8 @@ impl<'h> RepeatedMessages<'h, '_, '_> {
         }
         messages.extend(self.late.unplaced().filter(|item| !self.repeats(item)));
         let known_results = self.input.history.late_results_hash();
-        Some(RequestDraft { messages, is_repeated: false, cut: None, known_results })
+        let compacted_before = self.input.compacted_before;
+        Some(RequestDraft { messages, is_repeated: false, cut: None, known_results, compacted_before })
     }
 
     /// Returns true if a result came since of a call that the compaction of an answer stands for: it has no place in

@@ -19,6 +19,8 @@ pub struct RequestDraft<'h> {
     /// The hash of the results that history had when its part of the draft was chosen
     /// ([`History::late_results_hash`](crate::history::History::late_results_hash)).
     pub known_results: u64,
+    /// The index of the stored answer that it begins with, and whose compaction stands for what precedes it; 0 without.
+    pub compacted_before: usize,
 }
 
 /// A message of a draft.

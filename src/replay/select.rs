@@ -70,7 +70,13 @@ pub(super) fn select<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> Re
     if input.compacted_before > 0 {
         begin_with_answer(&mut messages, history, input.compacted_before, report);
     }
-    RequestDraft { messages, is_repeated: false, cut: None, known_results: history.late_results_hash() }
+    RequestDraft {
+        messages,
+        is_repeated: false,
+        cut: None,
+        known_results: history.late_results_hash(),
+        compacted_before: input.compacted_before,
+    }
 }
 
 /// Lets a draft begin with the answer at an index of the history, whose compaction stands for the messages before it,

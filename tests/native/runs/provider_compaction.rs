@@ -5,10 +5,12 @@
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use super::bound_reasoning::{BINDING, Chat, setup_of};
+use super::cuts::prefixes;
 use super::reopened;
 use super::scripted_host::*;
 use proptest::prelude::*;
 use rethread::clock::Clock;
+use rethread::finding::PrefixChange;
 use rethread::history::{Compactable, Coverage, StoredSummary};
 use rethread::message::{AnswerMeta, Dialect};
 use rethread::owner::StateOwner;
@@ -501,4 +503,20 @@ fn next_request(chat: &Chat<'_>) -> (String, String) {
     let EffectKind::CallModel { headers, .. } = effect.kind else { panic!("no request") };
     let beta = headers.into_iter().find(|(name, _)| name == "anthropic-beta").map(|(_, value)| value);
     (effect.id, beta.unwrap_or_default())
+}
+
+#[test]
+fn r72_r78_a_request_that_begins_with_an_answers_compaction_says_that_a_compaction_changed_it() {
+    for dialect in BINDING {
+        let data = MemoryStore::default();
+        let mut host = Host::open(&data, "s", "h");
+        host.ask(setup_of("one", dialect), "<one>", |_| Answer::Say(text("Well.")));
+        host.ask(setup_of("two", dialect), "<two>", |_| answer_with_compaction(dialect));
+        host.events.clear();
+        host.ask(setup_of("three", dialect), "<three>", |_| Answer::Say(text("Well.")));
+        assert_eq!(prefixes(&host.events)[0].changed_by, Some(PrefixChange::Compaction));
+        host.events.clear();
+        host.ask(setup_of("four", dialect), "<four>", |_| Answer::Say(text("Well.")));
+        assert_eq!(prefixes(&host.events)[0].changed_by, None);
+    }
 }
