@@ -34,14 +34,8 @@ pub(super) fn select<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> Re
         }
         if !is_acknowledged || !calls.is_empty() {
             let extra_content = (input.extra_content)(message);
-            messages.push(DraftMessage {
-                message,
-                origin,
-                calls,
-                results_go_on: false,
-                is_acknowledged,
-                extra_content,
-            });
+            let created = DraftMessage::created(message, origin);
+            messages.push(DraftMessage { calls, is_acknowledged, extra_content, ..created });
         }
     };
     let all = |count: usize| (0..count).map(|index| (index, Unacknowledged::Message)).collect();
@@ -70,13 +64,8 @@ pub(super) fn select<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> Re
     if input.compacted_before > 0 {
         begin_with_answer(&mut messages, history, input.compacted_before, report);
     }
-    RequestDraft {
-        messages,
-        is_repeated: false,
-        cut: None,
-        known_results: history.late_results_hash(),
-        compacted_before: input.compacted_before,
-    }
+    let known_results = history.late_results_hash();
+    RequestDraft { messages, known_results, compacted_before: input.compacted_before, ..RequestDraft::default() }
 }
 
 /// Lets a draft begin with the answer at an index of the history, whose compaction stands for the messages before it,

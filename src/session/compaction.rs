@@ -451,7 +451,7 @@ impl OpenSession {
         self.context.spawn(async move {
             let Some(request) = session.compaction.deferred.take() else { return };
             let outcome = compact_exclusively(&session, &request).await;
-            session.compaction.overtaken.note(&outcome);
+            session.compaction.note_outcome(&outcome);
             if matches!(outcome, Ok(CompactionOutcome::UnderWay | CompactionOutcome::Deferred)) {
                 session.compaction.deferred.borrow_mut().get_or_insert(request);
             }

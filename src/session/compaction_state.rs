@@ -1,6 +1,7 @@
 //! The compaction of a session that is under way, or waits for a turn to be over.
 
 use super::overtaken_compactions::OvertakenCompactions;
+use crate::error::Result;
 use crate::provider::{ProviderRequest, ToolDefinition};
 use crate::replay::{Callback, FallbackReducers, Reducer};
 use crate::run::RunSetup;
@@ -111,6 +112,17 @@ impl CompactionState {
     /// Returns the reducers of requests that are too large although the session compacts by itself.
     pub fn fallback(&self) -> Option<FallbackReducers> {
         self.automatic.borrow().as_ref().and_then(AutomaticCompaction::fallback)
+    }
+
+    /// Notes how one that was not asked for now has ended.
+    pub fn note_outcome(&self, outcome: &Result<CompactionOutcome>) {
+        match outcome {
+            Ok(CompactionOutcome::Superseded) => self.overtaken.add(),
+            Ok(CompactionOutcome::Threshold | CompactionOutcome::Forced | CompactionOutcome::WasDeferred) => {
+                self.overtaken.clear();
+            }
+            _ => {}
+        }
     }
 
     /// Drops the deferred compaction.

@@ -1,7 +1,5 @@
 //! [`OvertakenCompactions`]: how often a session asks for a compaction that runs overtake.
 
-use super::compaction_state::CompactionOutcome;
-use crate::error::Result;
 use std::cell::Cell;
 
 /// The highest number of runs that are left out, as a power of two.
@@ -18,19 +16,16 @@ pub struct OvertakenCompactions {
 }
 
 impl OvertakenCompactions {
-    /// Notes how a compaction ended. After each that was overtaken, twice as many runs are left out: 1, 2, 4, up to 16.
-    pub fn note(&self, outcome: &Result<CompactionOutcome>) {
-        match outcome {
-            Ok(CompactionOutcome::Superseded) => {
-                self.runs_left.set(1 << self.count.get().min(MAX_EXPONENT));
-                self.count.set(self.count.get() + 1);
-            }
-            Ok(CompactionOutcome::Threshold | CompactionOutcome::Forced | CompactionOutcome::WasDeferred) => {
-                self.count.set(0);
-                self.runs_left.set(0);
-            }
-            _ => {}
-        }
+    /// Notes one that was overtaken. After each, twice as many runs are left out: 1, 2, 4, up to 16.
+    pub fn add(&self) {
+        self.runs_left.set(1 << self.count.get().min(MAX_EXPONENT));
+        self.count.set(self.count.get() + 1);
+    }
+
+    /// Notes one that was stored.
+    pub fn clear(&self) {
+        self.count.set(0);
+        self.runs_left.set(0);
     }
 
     /// Returns true for a large run that no compaction follows, and counts it.
