@@ -5,7 +5,7 @@ import { RethreadError } from '../../error.js';
 import { INTERRUPTED } from '../interrupted.js';
 import { asStored } from '../message-record.js';
 import { ToolRun } from '../tool-run.js';
-import { ofRun } from './history.js';
+import { RUN } from './history.js';
 import { resultItem } from './items.js';
 import { hasOpenCalls } from './pairs.js';
 import { storedItem } from './run-items.js';
@@ -59,7 +59,7 @@ class DurableModel {
       const run = this.#session.runOf();
       const known = (await store.read()).items;
       const items = asStored([...run.unstored(asStored(input), known), ...output.map(storedItem)]);
-      await store.change((history) => ({ messages: items.length ? ofRun(history.appended(items)) : [] }));
+      await store.change((history) => ({ messages: history.appended(history.sourced(items, RUN)) }));
       run.addEarly(items);
     });
   }
@@ -105,7 +105,7 @@ function end(session, run, { callId, name, namespace, caller }, text) {
       if (call?.result?.content === INTERRUPTED) return { ...history.answered(item), early: [] };
       // Without its call the result would be no part of the history: the run has no session.
       if (!call || call.result !== null) return { messages: [], early: [] };
-      return { messages: history.appended([item]), early: [item] };
+      return { messages: history.appended(history.sourced([item], RUN)), early: [item] };
     });
     run.addEarly(made.early);
   });

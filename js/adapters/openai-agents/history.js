@@ -4,21 +4,22 @@ import { INTERRUPTED } from '../interrupted.js';
 import { isSameJson } from '../plain.js';
 import { changeSession, KnownMessages, readMessages } from '../session-messages.js';
 import { TaskQueue } from '../task-queue.js';
-import { messagesOf, plainResultMessage, isPlainResult, readMessage, resultItem } from './items.js';
+import { messagesOf, plainResultMessage, isPlainResult, readMessage, recordMessage, resultItem } from './items.js';
 
 /** The item that stands for the result of a call that was started and has none. */
 const interruptedItem = (callId, name) => resultItem({ callId, name, result: { content: INTERRUPTED } });
 
-/** The source of messages that a run of the SDK has stored. */
-const RUN = { type: 'external', id: 'openai-agents' };
+/** The source of messages that a run of the SDK has stored: its runner knows which of their calls have been executed.
+ *  @type {Source} */
+export const RUN = { type: 'external', id: 'openai-agents' };
 
-/** Returns the messages as those of a run: its runner knows which of their calls have been executed. */
-export const ofRun = (messages) =>
-  messages.map((message) => (message.role === 'tool' ? message : { ...message, source: RUN }));
-
-/** A message with its items. `isOfRun`: a run of the SDK has stored it.
- *  @typedef {{ id: string, items: any[], calls: Call[], isOfRun: boolean,
- *    record: import('./items.js').ItemRecord }} Block */
+/** @typedef {import('./items.js').Source} Source */
+/** @typedef {import('./items.js').ItemRecord} ItemRecord */
+/** A message with its items. `isRecord`: the conversation shows nothing of it.
+ *  @typedef {{ id: string, items: any[], calls: Call[], source: Source, isRecord: boolean,
+ *    record: ItemRecord }} Block */
+/** An item of the history; without a block while it is not stored.
+ *  @typedef {{ item: any, source?: Source, block?: Block }} Entry */
 /** A call that the session has. `isTold`: an item has its result.
  *  @typedef {{ callId: string, name: string, invocation: string, result: any, isTold: boolean, block: Block }} Call */
 
@@ -29,8 +30,8 @@ function blockOf(message) {
   const reading = readings.get(message) ?? readMessage(message);
   readings.set(message, reading);
   const { record, items } = reading;
-  const isOfRun = message.source?.id === RUN.id;
-  const block = { id: message.id, items, record, isOfRun, calls: /** @type {Call[]} */ ([]) };
+  const isRecord = message.parts.every(({ type }) => type === 'data');
+  const block = { id: message.id, items, record, source: message.source, isRecord, calls: /** @type {Call[]} */ ([]) };
   for (const part of message.parts) {
     if (part.type !== 'tool_call') continue;
     const { callId, name, invocation, result } = part;
@@ -87,9 +88,9 @@ export class History {
         if (call) call.isTold = true;
       }
     }
-    /** Each item with the message that it belongs to. @type {{ item: any, block: Block }[]} */
+    /** Each item with the message that it belongs to. @type {(Entry & { block: Block })[]} */
     this.entries = this.blocks.flatMap((block) =>
-      [...block.items, ...this.#resultsOf(block)].map((item) => ({ item, block })),
+      [...block.items, ...this.#resultsOf(block)].map((item) => ({ item, source: block.source, block })),
     );
   }
 
@@ -100,7 +101,8 @@ export class History {
   /** The items as a run gets them. An open call that no run has stored may have been executed where it comes from, and
    *  gets the result that says so: the SDK would not send it, and the model would make it again. */
   get itemsOfRun() {
-    return this.blocks.flatMap((block) => [...block.items, ...this.#resultsOf(block, ({ isOfRun }) => !isOfRun)]);
+    const isOfOthers = ({ source }) => source?.id !== RUN.id;
+    return this.blocks.flatMap((block) => [...block.items, ...this.#resultsOf(block, isOfOthers)]);
   }
 
   /** The ids of calls without a result. */
@@ -142,17 +144,25 @@ export class History {
     );
   }
 
-  /** Returns the messages that add items at the end. */
-  appended(items, record) {
-    const rest = items.filter((item) => !this.hasResult(item));
+  /** Returns the items with the source of who stores them: `source`, or without one that of the call which an item
+   *  writes anew. @param {any[]} items @param {Source} [source] @returns {Entry[]} */
+  sourced(items, source) {
+    const sourceOf = ({ type, callId }) =>
+      type === 'function_call' ? this.calls.get(callId)?.block.source : undefined;
+    return items.map((item) => ({ item, source: source ?? sourceOf(item) }));
+  }
+
+  /** Returns the messages that add items at the end. @param {Entry[]} entries @param {ItemRecord} [record] */
+  appended(entries, record) {
+    const rest = entries.filter(({ item }) => !this.hasResult(item));
     const [first] = rest;
-    if (rest.length === 1 && !record && this.isLastPlainResult(first)) return plainResultMessage(first);
+    if (rest.length === 1 && !record && this.isLastPlainResult(first.item)) return plainResultMessage(first.item);
     return rest.length || record ? messagesOf(rest, { openCalls: this.openCalls, record }) : [];
   }
 
   /** Returns the message which says that the tool of a call begins. */
   starting(callId) {
-    return messagesOf([], { openCalls: new Set(), record: { starts: [callId] } });
+    return [recordMessage({ starts: [callId] })];
   }
 
   /** Returns the change that puts the result of a tool in the place of the one which says that it was interrupted. */
@@ -160,19 +170,19 @@ export class History {
     const at = this.entries.findLastIndex(
       (entry) => entry.item.type === 'function_call_result' && entry.item.callId === item.callId,
     );
-    return this.replaced(at, [item, ...this.items.slice(at + 1)]);
+    return this.replaced(at, [{ ...this.entries[at], item }, ...this.entries.slice(at + 1)]);
   }
 
   /** Returns the message from which on the history is `items`. What precedes it stays in the session, and is shown. */
   compacted(items) {
     const operations = [...this.operations].map(([id, digest]) => ({ id, digest }));
-    const record = { startsHistory: true, ...(operations.length && { operations }) };
-    return { messages: messagesOf(items, { openCalls: new Set(), record, keepOnly: true }) };
+    return { messages: [recordMessage({ items, startsHistory: true, ...(operations.length && { operations }) })] };
   }
 
-  /** Returns the messages that put `items` in the place of everything from `start` on, and the ids of the messages
-   *  that go for them. A message is replaced as a whole, with the calls of results that go. */
-  replaced(start, items, operation) {
+  /** Returns the messages that put `entries` in the place of everything from `start` on, and the ids of the messages
+   *  that go for them. A message is replaced as a whole, with the calls of results that go.
+   *  @param {number} start @param {Entry[]} entries @param {{ id: string, digest: string }} [operation] */
+  replaced(start, entries, operation) {
     const first = Math.min(...this.entries.slice(start).map((entry) => this.blocks.indexOf(this.#callBlock(entry))));
     const block = Number.isFinite(first) ? this.blocks[first] : undefined;
     const from = block ? this.entries.findIndex((entry) => this.blocks.indexOf(entry.block) >= first) : start;
@@ -182,16 +192,22 @@ export class History {
       itsItems.length || calls.length || stored || starts?.every(isOver);
     const removes = going.filter(isGoing).map(({ id }) => id);
     const operations = [...going.flatMap(({ record }) => record.operations ?? []), ...(operation ? [operation] : [])];
-    const kept = [...this.items.slice(from, Math.max(start, from)), ...items];
+    const kept = [...this.entries.slice(from, Math.max(start, from)), ...entries];
     const record = { ...(removes.length && { removes }), ...(operations.length && { operations }) };
     const startsHistory = going.some((one) => one.record.startsHistory);
     return { ...this.#replacement(kept, startsHistory ? { ...record, startsHistory } : record, going), removes };
   }
 
+  /** @param {Entry[]} kept */
   #replacement(kept, record, going) {
     const openCalls = new Set([...this.openCalls].filter((id) => !going.includes(this.calls.get(id)?.block)));
     if (!kept.length && !record.operations && !record.startsHistory) return { messages: [] };
-    return { messages: messagesOf(kept, { openCalls, record }) };
+    // What a compaction keeps is shown already, by the messages before it.
+    const compacted = kept.filter(({ block }) => block?.isRecord && block.record.startsHistory);
+    if (!compacted.length) return { messages: messagesOf(kept, { openCalls, record }) };
+    const items = compacted.map(({ item }) => item);
+    const rest = messagesOf(kept.slice(items.length), { openCalls });
+    return { messages: [recordMessage({ items, ...record }), ...rest] };
   }
 
   /** The first message that has to be written again without the entry: of a result, that of its call. */
@@ -235,7 +251,7 @@ export class HistoryStore extends TaskQueue {
       const { messages, removes = [] } = made;
       // Of two that remove the same, one has its append rejected. A notice is erased with what it is about.
       const isNotice = !messages.length && removes.length > 0;
-      const appended = isNotice ? messagesOf([], { openCalls: new Set(), record: { removes } }) : messages;
+      const appended = isNotice ? [recordMessage({ removes })] : messages;
       if (!appended.length) return { made, before: history.revision, left: [] };
       const ids = await this.#messages.append(appended, history.revision);
       return { made, before: history.revision, left: [...history.left, ...removes, ...(isNotice ? ids : [])] };

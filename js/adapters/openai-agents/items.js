@@ -12,6 +12,11 @@ export const RECORD = 'openai-agents';
  *  @typedef {{ items?: object[], removes?: string[], startsHistory?: boolean, starts?: string[],
  *    operations?: { id: string, digest: string }[] }} ItemRecord */
 
+/** Who has stored a message: `Message.source`. @typedef {import('../../types.js').MessageSource} Source */
+/** An item, and the source of the message that has it. @typedef {{ item: any, source?: Source }} SourcedItem */
+
+const isSameSource = (left, right) => left?.type === right?.type && left?.id === right?.id;
+
 const DATA_URL = /^data:([^;,]*);base64,(.*)$/s;
 
 function mediaPart(type, source, name) {
@@ -83,16 +88,17 @@ class Draft {
     this.openCalls = new Set(openCalls);
   }
 
-  add(item) {
-    if (item.type === 'function_call_result') return this.#addResult(item);
+  /** @param {SourcedItem} sourced */
+  add({ item, source }) {
+    if (item.type === 'function_call_result') return this.#addResult(item, source);
     const isMessage = item.type === 'message' || (item.type === undefined && typeof item.role === 'string');
     if (isMessage && item.role !== 'assistant') {
-      this.#begin(item.role === 'system' ? 'system' : 'user', item, contentParts(item.content));
+      this.#begin(item.role === 'system' ? 'system' : 'user', source, item, contentParts(item.content));
       this.#answer = null;
       return;
     }
-    if (this.#answer?.hasResults) this.#answer = null;
-    const answer = this.#answer ?? this.#begin('assistant');
+    if (this.#answer?.hasResults || !isSameSource(this.#answer?.source, source)) this.#answer = null;
+    const answer = this.#answer ?? this.#begin('assistant', source);
     this.#answer = answer;
     answer.items.push(item);
     if (isMessage) answer.parts.push(...contentParts(item.content));
@@ -103,7 +109,8 @@ class Draft {
     }
   }
 
-  #addResult(item) {
+  /** A result belongs to the answer before it, whoever has stored that. */
+  #addResult(item, source) {
     const part = this.#answer?.parts.findLast((call) => call.type === 'tool' && call.callId === item.callId);
     if (part && part.result === undefined) {
       part.result = resultOf(item);
@@ -112,7 +119,7 @@ class Draft {
       return;
     }
     if (!part && this.openCalls.delete(item.callId)) this.addStoredResult(item);
-    this.#answer ??= this.#begin('assistant');
+    this.#answer ??= this.#begin('assistant', source);
     this.#answer.items.push(item);
   }
 
@@ -122,8 +129,8 @@ class Draft {
     this.toolMessages.push({ role: 'tool', parts: [{ type: 'tool_result', callId, result: resultOf(item) }] });
   }
 
-  #begin(role, item, parts = []) {
-    const message = { role, items: item ? [item] : [], parts, hasResults: false };
+  #begin(role, source, item, parts = []) {
+    const message = { role, source, items: item ? [item] : [], parts, hasResults: false };
     this.messages.push(message);
     return message;
   }
@@ -143,22 +150,27 @@ function withoutPlainResults({ items, parts }) {
 
 function storedMessage(drafted, extra) {
   const { role, parts } = drafted;
+  const source = drafted.source ? { source: drafted.source } : {};
   const kept = withoutPlainResults(drafted);
   const record = { ...(!isSameJson(kept, itemsOfParts(role, parts)) && { items: kept }), ...extra };
-  if (!Object.keys(record).length) return { role, parts };
-  return { role, parts: [recordPart(RECORD, record, parts), ...parts] };
+  if (!Object.keys(record).length) return { role, parts, ...source };
+  return { role, parts: [recordPart(RECORD, record, parts), ...parts], ...source };
 }
 
-/** Returns the messages for `Session.append`. `record` is kept with the first of them. `keepOnly` stores items that the
- *  conversation shows elsewhere already: as a record alone.
- *  @param {object[]} items @param {{ openCalls: Set<string>, record?: ItemRecord, keepOnly?: boolean }} options */
-export function messagesOf(items, { openCalls, record = {}, keepOnly = false }) {
-  if (keepOnly) return [{ role: 'assistant', parts: [recordPart(RECORD, { items, ...record }, [])] }];
+/** Returns the message that has a record and nothing that a conversation shows.
+ *  @param {ItemRecord} record @param {Source} [source] */
+export const recordMessage = (record, source) =>
+  storedMessage({ role: 'assistant', source, items: [], parts: [] }, record);
+
+/** Returns the messages for `Session.append`. `record` is kept with the first of them.
+ *  @param {SourcedItem[]} items @param {{ openCalls: Set<string>, record?: ItemRecord }} options */
+export function messagesOf(items, { openCalls, record = {} }) {
   const draft = new Draft(openCalls);
   for (const item of items) draft.add(item);
   const { messages } = draft;
-  if (Object.keys(record).length && !messages.length) messages.push({ role: 'assistant', items: [], parts: [] });
-  return [...draft.toolMessages, ...messages.map((message, at) => storedMessage(message, at === 0 ? record : {}))];
+  const stored = messages.map((message, at) => storedMessage(message, at === 0 ? record : {}));
+  if (Object.keys(record).length && !messages.length) stored.push(recordMessage(record));
+  return [...draft.toolMessages, ...stored];
 }
 
 /** Returns the message for `Session.append` that answers a stored call with a result which needs no record. */
