@@ -72,7 +72,7 @@ async function begin(session, { callId }, own) {
   const id = await session.getSessionId();
   const decide = (history) => {
     own.release();
-    const call = history.calls.get(callId);
+    const call = history.call(callId);
     const key = JSON.stringify([id, call?.invocation]);
     const known = call && ToolRun.under(key);
     if (known) return { messages: [], known };
@@ -101,7 +101,7 @@ function end(session, run, { callId, name, namespace, caller }, text) {
   return store.queued(async () => {
     const item = { ...resultItem({ callId, name, result: { content: text } }), ...more };
     const { made } = await store.change((history) => {
-      const call = history.calls.get(callId);
+      const call = history.call(callId);
       if (call?.result?.content === INTERRUPTED) return { ...history.answered(item), early: [] };
       // Without its call the result would be no part of the history: the run has no session.
       if (!call || call.result !== null) return { messages: [], early: [] };

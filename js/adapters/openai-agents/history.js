@@ -4,7 +4,15 @@ import { INTERRUPTED } from '../interrupted.js';
 import { isSameJson } from '../plain.js';
 import { changeSession, KnownMessages, readMessages } from '../session-messages.js';
 import { TaskQueue } from '../task-queue.js';
-import { messagesOf, plainResultMessage, isPlainResult, readMessage, recordMessage, resultItem } from './items.js';
+import {
+  messagesOf,
+  plainResultMessage,
+  isPlainResult,
+  readMessage,
+  recordMessage,
+  resultItem,
+  resultOf,
+} from './items.js';
 
 /** The item that stands for the result of a call that was started and has none. */
 const interruptedItem = (callId, name) => resultItem({ callId, name, result: { content: INTERRUPTED } });
@@ -52,6 +60,8 @@ function countedBlocks(messages) {
   return { blocks: start < 0 ? counted : counted.slice(start), left, started: startedCalls(counted) };
 }
 
+const hasResultOf = ({ result }, item) => result !== null && isSameJson(result.content, resultOf(item));
+
 /** The ids of calls whose tools have begun, and may have run: those that have no result. */
 function startedCalls(blocks) {
   const started = new Set();
@@ -70,6 +80,11 @@ function startedCalls(blocks) {
 
 /** What a session's messages say at one revision. */
 export class History {
+  /** By id, the calls of the newest message that has one, in their order. @type {Map<string, Call[]>} */
+  #newest = new Map();
+  /** The calls of results that items have. @type {Map<object, Call>} */
+  #told = new Map();
+
   /** @param {{ revision: number, messages: any[] }} read */
   constructor({ revision, messages }) {
     this.revision = revision;
@@ -79,19 +94,44 @@ export class History {
     this.started = started;
     /** The ids of messages that were removed and not erased yet. */
     this.left = left;
-    /** The newest call of each id. @type {Map<string, Call>} */
-    this.calls = new Map();
-    for (const { items, calls } of this.blocks) {
-      for (const call of calls) this.calls.set(call.callId, call);
-      for (const { type, callId } of items) {
-        const call = type === 'function_call_result' ? this.calls.get(callId) : undefined;
-        if (call) call.isTold = true;
-      }
-    }
+    for (const block of this.blocks) this.#tellCalls(block);
     /** Each item with the message that it belongs to. @type {(Entry & { block: Block })[]} */
     this.entries = this.blocks.flatMap((block) =>
       [...block.items, ...this.#resultsOf(block)].map((item) => ({ item, source: block.source, block })),
     );
+  }
+
+  /** Finds the call of each result: an id may come again, also in one answer. */
+  #tellCalls({ items, calls }) {
+    const left = [...calls];
+    for (const item of items) {
+      if (item.type === 'function_call') {
+        const at = left.findIndex(({ callId }) => callId === item.callId);
+        if (at >= 0) this.#add(left.splice(at, 1)[0]);
+      } else if (item.type === 'function_call_result') {
+        const candidates = (this.#newest.get(item.callId) ?? []).filter(({ isTold }) => !isTold);
+        // A second result of a call is told beside the one that the call has.
+        const call =
+          candidates.find((one) => hasResultOf(one, item)) ?? candidates.find(({ result }) => result === null);
+        if (!call) continue;
+        call.isTold = true;
+        this.#told.set(item, call);
+      }
+    }
+    for (const call of left) this.#add(call);
+  }
+
+  /** @param {Call} call */
+  #add(call) {
+    const others = this.#newest.get(call.callId)?.filter(({ block }) => block === call.block) ?? [];
+    this.#newest.set(call.callId, [...others, call]);
+  }
+
+  /** The newest call of an id: of several in one answer the first one without a result, or else the last one.
+   *  @param {string} callId */
+  call(callId) {
+    const calls = this.#newest.get(callId) ?? [];
+    return calls.find(({ result }) => result === null) ?? calls.at(-1);
   }
 
   get items() {
@@ -105,9 +145,18 @@ export class History {
     return this.blocks.flatMap((block) => [...block.items, ...this.#resultsOf(block, isOfOthers)]);
   }
 
-  /** The ids of calls without a result. */
-  get openCalls() {
-    return new Set([...this.calls.values()].filter(({ result }) => result === null).map(({ callId }) => callId));
+  /** The calls without a result, except those of some messages.
+   *  @param {Block[]} [going] @returns {import('./items.js').OpenCalls} */
+  #openCalls(going = []) {
+    const open = /** @type {import('./items.js').OpenCalls} */ (new Map());
+    for (const [callId, calls] of this.#newest) {
+      const some = calls.filter(({ result, block }) => result === null && !going.includes(block));
+      open.set(
+        callId,
+        some.map(({ invocation }) => invocation),
+      );
+    }
+    return open;
   }
 
   /** The operations that were applied, by id. */
@@ -121,34 +170,38 @@ export class History {
     return calls.flatMap((call) => {
       if (call.isTold) return [];
       if (call.result !== null) return [resultItem(call)];
-      const isNewest = this.calls.get(call.callId) === call;
+      const isNewest = this.#newest.get(call.callId)?.includes(call);
       const isUnknown = this.started.has(call.callId) || mayHaveRun(call.block);
       return isNewest && isUnknown ? [interruptedItem(call.callId, call.name)] : [];
     });
   }
 
+  /** The call that a result is for. @returns {Call | undefined} */
+  #callFor(item) {
+    return item.type === 'function_call_result' ? this.call(item.callId) : undefined;
+  }
+
   /** True if the item repeats a result that its call has already. */
   hasResult(item) {
-    const call = item.type === 'function_call_result' ? this.calls.get(item.callId) : undefined;
+    const call = this.#callFor(item);
     return call !== undefined && call.result !== null && this.items.some((other) => isSameJson(other, item));
   }
 
-  /** True if the result needs no record: stored with its call, it is the last item. */
-  isLastPlainResult(item) {
-    const call = item.type === 'function_call_result' ? this.calls.get(item.callId) : undefined;
-    if (!call || call.result !== null || !isPlainResult(item, call.name)) return false;
+  /** The call of a result that needs no record: stored with its call, it is the last item. @returns {Call | undefined} */
+  #callOfLastPlainResult(item) {
+    const call = this.#callFor(item);
+    if (!call || call.result !== null || !isPlainResult(item, call.name)) return undefined;
     const { calls } = call.block;
-    return (
+    const isLast =
       call.block === this.entries.at(-1)?.block &&
-      calls.slice(calls.indexOf(call) + 1).every(({ result }) => result === null)
-    );
+      calls.slice(calls.indexOf(call) + 1).every(({ result }) => result === null);
+    return isLast ? call : undefined;
   }
 
   /** Returns the items with the source of who stores them: `source`, or without one that of the call which an item
    *  writes anew. @param {any[]} items @param {Source} [source] @returns {Entry[]} */
   sourced(items, source) {
-    const sourceOf = ({ type, callId }) =>
-      type === 'function_call' ? this.calls.get(callId)?.block.source : undefined;
+    const sourceOf = ({ type, callId }) => (type === 'function_call' ? this.call(callId)?.block.source : undefined);
     return items.map((item) => ({ item, source: source ?? sourceOf(item) }));
   }
 
@@ -156,8 +209,9 @@ export class History {
   appended(entries, record) {
     const rest = entries.filter(({ item }) => !this.hasResult(item));
     const [first] = rest;
-    if (rest.length === 1 && !record && this.isLastPlainResult(first.item)) return plainResultMessage(first.item);
-    return rest.length || record ? messagesOf(rest, { openCalls: this.openCalls, record }) : [];
+    const call = rest.length === 1 && !record ? this.#callOfLastPlainResult(first.item) : undefined;
+    if (call) return plainResultMessage(first.item, call.invocation);
+    return rest.length || record ? messagesOf(rest, { openCalls: this.#openCalls(), record }) : [];
   }
 
   /** Returns the message which says that the tool of a call begins. */
@@ -187,7 +241,8 @@ export class History {
     const block = Number.isFinite(first) ? this.blocks[first] : undefined;
     const from = block ? this.entries.findIndex((entry) => this.blocks.indexOf(entry.block) >= first) : start;
     const going = block ? this.blocks.slice(first) : [];
-    const isOver = (callId) => !this.started.has(callId) || going.includes(this.calls.get(callId)?.block);
+    const isOver = (callId) =>
+      !this.started.has(callId) || going.some(({ calls }) => calls.includes(this.call(callId)));
     const isGoing = ({ items: itsItems, calls, record: { items: stored, starts } }) =>
       itsItems.length || calls.length || stored || starts?.every(isOver);
     const removes = going.filter(isGoing).map(({ id }) => id);
@@ -200,7 +255,7 @@ export class History {
 
   /** @param {Entry[]} kept */
   #replacement(kept, record, going) {
-    const openCalls = new Set([...this.openCalls].filter((id) => !going.includes(this.calls.get(id)?.block)));
+    const openCalls = this.#openCalls(going);
     if (!kept.length && !record.operations && !record.startsHistory) return { messages: [] };
     // What a compaction keeps is shown already, by the messages before it.
     const compacted = kept.filter(({ block }) => block?.isRecord && block.record.startsHistory);
@@ -212,7 +267,7 @@ export class History {
 
   /** The first message that has to be written again without the entry: of a result, that of its call. */
   #callBlock({ item, block }) {
-    const call = item.type === 'function_call_result' ? this.calls.get(item.callId) : undefined;
+    const call = this.#told.get(item);
     if (!call) return block;
     return this.blocks.indexOf(call.block) < this.blocks.indexOf(block) ? call.block : block;
   }

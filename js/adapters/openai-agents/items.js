@@ -15,6 +15,9 @@ export const RECORD = 'openai-agents';
 /** Who has stored a message: `Message.source`. @typedef {import('../../types.js').MessageSource} Source */
 /** An item, and the source of the message that has it. @typedef {{ item: any, source?: Source }} SourcedItem */
 
+/** The invocations of stored calls without a result, in their order, by the id of the call.
+ *  @typedef {Map<string, string[]>} OpenCalls */
+
 const isSameSource = (left, right) => left?.type === right?.type && left?.id === right?.id;
 
 const DATA_URL = /^data:([^;,]*);base64,(.*)$/s;
@@ -54,7 +57,7 @@ function contentParts(content) {
 }
 
 /** The result of a call as the session keeps it. */
-function resultOf({ output }) {
+export function resultOf({ output }) {
   return output?.type === 'text' && typeof output.text === 'string' ? output.text : asStored(output ?? null);
 }
 
@@ -82,10 +85,12 @@ class Draft {
   messages = [];
   /** The answer to which items are added. @type {any} */
   #answer = null;
+  /** By id, the calls of the newest answer that has one. @type {Map<string, { answer: any, parts: any[] }>} */
+  #calls = new Map();
 
-  /** @param {Set<string>} openCalls of stored calls without a result */
+  /** @param {OpenCalls} openCalls */
   constructor(openCalls) {
-    this.openCalls = new Set(openCalls);
+    this.openCalls = new Map([...openCalls].map(([callId, invocations]) => [callId, [...invocations]]));
   }
 
   /** @param {SourcedItem} sourced */
@@ -104,29 +109,34 @@ class Draft {
     if (isMessage) answer.parts.push(...contentParts(item.content));
     if (item.type === 'reasoning' && reasoningText(item))
       answer.parts.push({ type: 'reasoning', text: reasoningText(item) });
-    if (item.type === 'function_call') {
-      answer.parts.push({ type: 'tool', callId: item.callId, name: item.name, arguments: item.arguments });
-    }
+    if (item.type === 'function_call') this.#addCall(answer, item);
+  }
+
+  #addCall(answer, { callId, name, arguments: args }) {
+    const part = { type: 'tool', callId, name, arguments: args, result: undefined };
+    answer.parts.push(part);
+    const newest = this.#calls.get(callId);
+    const earlier = newest && newest.answer === answer ? newest.parts : [];
+    this.#calls.set(callId, { answer, parts: [...earlier, part] });
   }
 
   /** A result belongs to the answer before it, whoever has stored that. */
   #addResult(item, source) {
-    const part = this.#answer?.parts.findLast((call) => call.type === 'tool' && call.callId === item.callId);
-    if (part && part.result === undefined) {
-      part.result = resultOf(item);
-      this.#answer.hasResults = true;
-      this.#answer.items.push(item);
-      return;
-    }
-    if (!part && this.openCalls.delete(item.callId)) this.addStoredResult(item);
+    const drafted = this.#calls.get(item.callId);
+    const part = drafted?.parts.find(({ result }) => result === undefined);
+    const invocation = drafted ? undefined : this.openCalls.get(item.callId)?.shift();
+    if (part) part.result = resultOf(item);
+    if (invocation !== undefined) this.addStoredResult(item, invocation);
     this.#answer ??= this.#begin('assistant', source);
     this.#answer.items.push(item);
+    // A call that follows may have the id of the one that is answered here.
+    this.#answer.hasResults = true;
   }
 
   /** Answers a call that is stored. */
-  addStoredResult(item) {
-    const { callId } = item;
-    this.toolMessages.push({ role: 'tool', parts: [{ type: 'tool_result', callId, result: resultOf(item) }] });
+  addStoredResult(item, invocation) {
+    const part = { type: 'tool_result', callId: invocation, result: resultOf(item) };
+    this.toolMessages.push({ role: 'tool', parts: [part] });
   }
 
   #begin(role, source, item, parts = []) {
@@ -134,6 +144,14 @@ class Draft {
     this.messages.push(message);
     return message;
   }
+}
+
+/** The parts in an order in which they are one message: the session begins another one at what follows a result. */
+function partsOfOneMessage(parts) {
+  const isCall = ({ type }) => type === 'tool';
+  const answered = parts.findIndex((part) => isCall(part) && part.result !== undefined);
+  const isOne = answered < 0 || parts.slice(answered).every(isCall);
+  return isOne ? parts : [...parts.filter((part) => !isCall(part)), ...parts.filter(isCall)];
 }
 
 /** Without the results at the end that the calls of the message have anyway, in their order. */
@@ -149,7 +167,8 @@ function withoutPlainResults({ items, parts }) {
 }
 
 function storedMessage(drafted, extra) {
-  const { role, parts } = drafted;
+  const { role } = drafted;
+  const parts = partsOfOneMessage(drafted.parts);
   const source = drafted.source ? { source: drafted.source } : {};
   const kept = withoutPlainResults(drafted);
   const record = { ...(!isSameJson(kept, itemsOfParts(role, parts)) && { items: kept }), ...extra };
@@ -163,7 +182,7 @@ export const recordMessage = (record, source) =>
   storedMessage({ role: 'assistant', source, items: [], parts: [] }, record);
 
 /** Returns the messages for `Session.append`. `record` is kept with the first of them.
- *  @param {SourcedItem[]} items @param {{ openCalls: Set<string>, record?: ItemRecord }} options */
+ *  @param {SourcedItem[]} items @param {{ openCalls: OpenCalls, record?: ItemRecord }} options */
 export function messagesOf(items, { openCalls, record = {} }) {
   const draft = new Draft(openCalls);
   for (const item of items) draft.add(item);
@@ -174,9 +193,9 @@ export function messagesOf(items, { openCalls, record = {} }) {
 }
 
 /** Returns the message for `Session.append` that answers a stored call with a result which needs no record. */
-export function plainResultMessage(item) {
-  const draft = new Draft(new Set());
-  draft.addStoredResult(item);
+export function plainResultMessage(item, invocation) {
+  const draft = new Draft(new Map());
+  draft.addStoredResult(item, invocation);
   return draft.toolMessages;
 }
 

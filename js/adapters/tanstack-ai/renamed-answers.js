@@ -5,7 +5,7 @@
 import { isObject, isSame } from '../plain.js';
 
 /** `NaN` without a time, which equals nothing. */
-const timeOf = ({ createdAt }) => new Date(createdAt).getTime();
+const timeOf = ({ createdAt }) => new Date(createdAt ?? Number.NaN).getTime();
 
 /** True if the second message is the first one with another id, and perhaps more parts. */
 function isRenamed(before, after) {
