@@ -95,29 +95,6 @@ describe('r53 an id that comes again', () => {
     assert.deepEqual((await session.messages()).items, []);
   });
 
-  test('r53 a tool whose call has the id of an older one runs, with its own arguments', async () => {
-    const { session, agents } = await newSession();
-    const ran = [];
-    const look = {
-      execute: async ({ n }) => ran.push(n),
-      outputGuardrails: [{ name: 'g', run: async () => ({ behavior: { type: 'allow' } }) }],
-    };
-    const parameters = {
-      type: 'object',
-      properties: { n: { type: 'number' } },
-      required: ['n'],
-      additionalProperties: false,
-    };
-    const model = new ScriptedModel([[call('a', edited(7))], [said('done')], [call('a', edited(8))], [said('done')]]);
-    const agent = agents.durable(new Agent({ name: 'A', model, tools: [lookTool([], { ...look, parameters })] }));
-    for (const question of ['q', 'q 2']) await new Runner().run(agent, question, { session: agents });
-    assert.deepEqual(ran, [7, 8]);
-    assert.deepEqual(await callsOf(session), [
-      ['a', '1'],
-      ['a', '2'],
-    ]);
-  });
-
   test('r53 two calls of one answer with one id have their results in order', async () => {
     const items = [
       user('q'),
