@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { Agent, MemorySession, RunContext, Runner, setTracingDisabled } from '@openai/agents';
+import { Agent, MemorySession, RunContext, Runner, RunState, setTracingDisabled } from '@openai/agents';
 import { agentsSession } from 'rethread/openai-agents';
 import { call, elsewhere, lookTool, newSession, result, said, ScriptedModel, user } from './agents.mjs';
 import { seeded } from './ui-messages.mjs';
@@ -125,6 +125,29 @@ describe('r53 an id that comes again', () => {
     assert.deepEqual(await agents.popItem(), result('a', text('two')));
     assert.deepEqual((await agents.store.read()).items, items);
   });
+});
+
+test('r53 a state that goes on without a tool stores its next answer once', async () => {
+  const outcomes = [];
+  for (const kind of ['memory', 'plain', 'durable']) {
+    const own = kind === 'memory' ? new MemorySession() : (await newSession()).agents;
+    const ran = [];
+    const answers = [[call('a')], [reasoning('r1'), call('b'), said('And this one.')], [said('done')], [said('last')]];
+    const model = new ScriptedModel(answers);
+    const plain = new Agent({ name: 'A', model, tools: [lookTool(ran, { needsApproval: true })] });
+    const agent = kind === 'durable' ? own.durable(plain) : plain;
+    let waiting = await new Runner().run(agent, 'q', { session: own });
+    for (const decide of ['reject', 'approve']) {
+      const state = await RunState.fromString(agent, waiting.state.toString());
+      for (const interruption of state.getInterruptions()) state[decide](interruption);
+      waiting = await new Runner().run(agent, state, { session: own });
+    }
+    await new Runner().run(agent, 'q 2', { session: own });
+    assert.deepEqual(ran, ['look']);
+    outcomes.push(JSON.parse(JSON.stringify({ items: await own.getItems(), requests: model.requests })));
+  }
+  const [memory, ...ours] = outcomes;
+  for (const outcome of ours) assert.deepEqual(outcome, memory);
 });
 
 /** Changes of a history by chance, made to a list and to the session. */

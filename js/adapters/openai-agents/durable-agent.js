@@ -186,6 +186,12 @@ export function durableAgent(agent, session, options) {
       session,
       original.inputGuardrails.length > 0,
     );
+    // A model is not told which run asks it; a run that goes on from a state may read no items before.
+    const systemPrompt = copy.getSystemPrompt.bind(copy);
+    copy.getSystemPrompt = (runContext) => {
+      session.runOf(runContext);
+      return systemPrompt(runContext);
+    };
     copy.tools = original.tools.map((tool) => durableTool(tool, session));
     copy.handoffs = original.handoffs.map((handoff) => (isAgent(handoff) ? durable(handoff) : handoff));
     return copy;
