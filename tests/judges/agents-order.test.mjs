@@ -1,5 +1,5 @@
-// r53: the items of the Agents SDK keep their order, also where parts of an answer stand between its calls, and where an
-// id comes again.
+// r53: the items of the Agents SDK keep their order, also where parts of an answer stand between its calls, and where
+// an id comes again.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';

@@ -1,6 +1,6 @@
 // An answer that TanStack gives another id while it grows: the text after a tool's result has an id of its own, and the
-// message with the call takes it. Here it keeps the first one. TanStack dates what it makes, and keeps that time: without
-// one, an answer that begins as the one before cannot be told from another answer to the same question.
+// message with the call takes it. Here it keeps the first one. TanStack dates what it makes, and keeps that time:
+// without one, an answer that begins as the one before cannot be told from another answer to the same question.
 
 import { isObject, isSame } from '../plain.js';
 
