@@ -49,11 +49,11 @@ export interface ModelMessageShape {
 }
 
 /** Model messages, the history of a server with `streamText`, as messages for `Session.append`. A result, a request for
- *  an approval and the answer to it are kept with their call; a call without a result stays open. An image without a
- *  media type gets that of its bytes; the parts of a result of type "content" are a list, as JSON; a file that only its
- *  provider has is kept by name, and `providerOptions` of whole messages, but for system messages, are left out. An
- *  `invalid_input` names the message that is none, has a part of a type that is not known, or answers a call that no
- *  message before it has. */
+ *  an approval and the answer to it are kept with their call, those of calls with one id in one answer by their names
+ *  and in their order; a call without a result stays open. An image without a media type gets that of its bytes; the
+ *  parts of a result of type "content" are a list, as JSON; a file that only its provider has is kept by name, and
+ *  `providerOptions` of whole messages, but for system messages, are left out. An `invalid_input` names the message
+ *  that is none, has a part of a type that is not known, or answers a call that no message before it has. */
 export declare function fromModelMessages(messages: readonly ModelMessageShape[]): NewMessage[];
 
 /** Tools of any version of `ai`. */
@@ -112,9 +112,10 @@ export declare function resumeUIMessages<Message extends UIMessageShape = UIMess
 ): Promise<Message[]>;
 
 /** True if the model is to be asked: the last message is a question, an answer that was cut off or stopped, or one that
- *  ends with a call, whose result the model has not answered yet. False while this process or another one makes the
- *  answer for a `chatHandler`, and while a call waits for its approval or, with `tools`, for the application: its tool
- *  has no `execute`. Ask after `resumeUIMessages`, or before `sendMessage()` without a message. */
+ *  ends with a call, whose result the model has not answered yet. False after the result of a tool of the provider,
+ *  while this process or another one makes the answer for a `chatHandler`, and while a call waits for its approval or,
+ *  with `tools`, for the application: its tool has no `execute`. Ask after `resumeUIMessages`, or before
+ *  `sendMessage()` without a message. */
 export declare function awaitsAnswer(session: Session, options?: { tools?: ToolsShape }): Promise<boolean>;
 
 /** What `answer` gets. */

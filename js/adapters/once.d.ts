@@ -57,7 +57,8 @@ export interface OnceTool<Args extends unknown[], Result> {
  *  calls in one answer with one id, the one with this name and these arguments is meant. A call of a chat that has not
  *  been started here may have run as well if its answer was imported (`source: { type: "history" }`) or if the user or
  *  the model has spoken after it. One whose arguments the model did not write as JSON gets an error result that says
- *  so, and rejects with `invalid_input`. */
+ *  so, and rejects with `invalid_input`, also when it is called again. Arguments that are a text of JSON are those that
+ *  the text has: a loop may pass what the model wrote, or its value, and `execute` gets what is passed. */
 export declare function once<Args extends unknown[], Result>(
   session: Session,
   tool: OnceTool<Args, Result>,

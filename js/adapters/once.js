@@ -157,7 +157,7 @@ class OnceCall {
         await this.#save(begun.key, begun.result);
         return outcomeOf(begun.result);
       case 'unreadable':
-        await this.#save(begun.key, { content: UNREADABLE, isError: true });
+        if (!begun.isTold) await this.#save(begun.key, { content: UNREADABLE, isError: true });
         throw new RethreadError('invalid_input', UNREADABLE, { callId: begun.key.callId });
       case 'changed':
         throw this.#changed(begun.call);

@@ -24,8 +24,11 @@ export async function readMessages(session) {
   }
 }
 
+/** `callIds`: ids of calls, or of their invocations. */
 const hasCall = (message, callIds) =>
-  message.parts.some((part) => part.type === 'tool_call' && callIds.has(part.callId));
+  message.parts.some(
+    ({ type, callId, invocation }) => type === 'tool_call' && (callIds.has(callId) || callIds.has(invocation)),
+  );
 
 /** The messages with the newest ones of a page; null if messages before that may have changed: the results of these
  *  calls. */

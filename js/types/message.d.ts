@@ -130,8 +130,9 @@ export interface NewMessage
     | { type: "step-start" }
   ) & { dialectData?: string })[];
 }
-/** Results for `Session.append`, of open calls that are stored already or precede the results in the same append.
- *  Creates no message. A result without an open call is `invalid_input`, and nothing is stored. */
+/** Results for `Session.append`, of open calls that are stored already or precede the results in the same append; of
+ *  several with one id, of the first open one of the newest message. Creates no message. A result without an open call
+ *  is `invalid_input`, and nothing is stored. */
 export interface NewToolMessage {
   role: "tool";
   createdAt?: number;

@@ -6,7 +6,7 @@ use super::entry::{HistoryEntry, ResultEntry};
 use super::fold::History;
 use super::incoming::{Incoming, IncomingCall, IncomingMessage, IncomingPart};
 use super::join::{JoinBase, JoinedEntries, Origin, join};
-use super::new_result::{NewResult, join_results, read_result, read_time};
+use super::new_result::{AppendedResult, NewResult, join_appended_results, read_result, read_time};
 use crate::clock::Ms;
 use crate::error::{Error, Result};
 use crate::id::{IdMap, IdSource};
@@ -309,8 +309,8 @@ struct JoinInput {
     message_fields: Vec<(Option<Ms>, Option<Json>, EarlierFields)>,
     /// The outcome of each call, in order.
     outcomes: Vec<CallOutcome>,
-    /// Results of calls of other messages, each with the `createdAt` of its message.
-    results: Vec<(NewResult, Option<Ms>)>,
+    /// Results of calls of other messages.
+    results: Vec<AppendedResult>,
 }
 
 impl JoinInput {
@@ -325,6 +325,11 @@ impl JoinInput {
             self.message_fields.push((message.created_at, message.metadata.clone(), earlier));
             self.incoming.push(Incoming::Message(IncomingMessage { role: message.role, parts, dialect, template }));
         }
+    }
+
+    fn push_results(&mut self, results: Vec<NewResult>, sent_at: Option<Ms>) {
+        let preceding_calls = self.outcomes.len();
+        self.results.extend(results.into_iter().map(|result| AppendedResult { result, sent_at, preceding_calls }));
     }
 
     /// Joins the input. Results of other messages' calls answer calls of the input or of `answered`.
@@ -380,7 +385,7 @@ impl JoinInput {
             joined.entries.push(entry);
         }
         joined.entries.extend(late.values_mut().filter_map(Option::take).map(HistoryEntry::Result));
-        join_results(answered, &mut joined, results, origin)?;
+        join_appended_results(answered, &mut joined, results, origin)?;
         Ok(joined)
     }
 }
@@ -389,7 +394,7 @@ impl JoinInput {
 /// model and becomes a message of its own: `m`, then `m.2`.
 ///
 /// # Errors
-/// `invalid_input` for an id that the session has already; else as [`join_results`].
+/// `invalid_input` for an id that the session has already; else as [`join_results`](super::join_results).
 pub fn join_new(history: &History, items: Vec<NewItem>, origin: &Origin, ids: &dyn IdSource) -> Result<JoinedEntries> {
     let mut input = JoinInput::default();
     let mut new_ids: IdMap<()> = IdMap::with_seed(history.seed());
@@ -398,7 +403,7 @@ pub fn join_new(history: &History, items: Vec<NewItem>, origin: &Origin, ids: &d
         let message = match item {
             NewItem::Message(message) => *message,
             NewItem::Results(results, at) => {
-                input.results.extend(results.into_iter().map(|result| (result, at)));
+                input.push_results(results, at);
                 continue;
             }
         };
@@ -424,7 +429,7 @@ pub fn join_new(history: &History, items: Vec<NewItem>, origin: &Origin, ids: &d
 /// Joins messages as [`join_new`], under new ids, and their results to their own calls only.
 ///
 /// # Errors
-/// As [`join_results`].
+/// As [`join_results`](super::join_results).
 pub(super) fn join_apart(
     base: JoinBase<'_>,
     items: Vec<NewItem>,
@@ -435,7 +440,7 @@ pub(super) fn join_apart(
     for item in items {
         match item {
             NewItem::Message(message) => input.push(*message, &ids.new_id()),
-            NewItem::Results(results, at) => input.results.extend(results.into_iter().map(|result| (result, at))),
+            NewItem::Results(results, at) => input.push_results(results, at),
         }
     }
     input.join(base, &History::new(base.history.seed()), origin, ids)

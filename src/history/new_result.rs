@@ -12,6 +12,7 @@ use crate::id::IdMap;
 use crate::json::JsonRef;
 use crate::tool::{InvocationStatus, ToolInvocation, ToolResult};
 use std::borrow::Cow;
+use std::collections::VecDeque;
 
 /// A result for a call that was stored without one.
 #[derive(Clone, Debug, PartialEq)]
@@ -101,9 +102,17 @@ pub(super) fn read_time(object: JsonRef<'_>, key: &str) -> Result<Option<Ms>> {
     }
 }
 
-/// Pairs each result with a call of the same append or of `history`: by the id of an invocation or by a call id. Of
-/// several open calls it takes the first one of the newest message. A call that was closed as interrupted is open for
-/// its real result.
+/// A result of an append.
+pub(super) struct AppendedResult {
+    pub result: NewResult,
+    /// The time of its message.
+    pub sent_at: Option<Ms>,
+    /// Number of calls of the append that precede it.
+    pub preceding_calls: usize,
+}
+
+/// Pairs each result with a call of `history`, by the id of an invocation or by a call id, as the results of an append
+/// without calls.
 ///
 /// # Errors
 /// `not_found` for an unknown call; `wrong_state` for a call that has its result.
@@ -113,11 +122,28 @@ pub fn join_results(
     results: Vec<(NewResult, Option<Ms>)>,
     origin: &Origin,
 ) -> Result<()> {
+    let appended = |(result, sent_at)| AppendedResult { result, sent_at, preceding_calls: 0 };
+    join_appended_results(history, joined, results.into_iter().map(appended).collect(), origin)
+}
+
+/// Pairs each result with a call that precedes it, of the same append or of `history`: by the id of an invocation or by
+/// a call id. Of several open calls it takes the first one of the newest message. A call that was closed as interrupted
+/// is open for its real result. A result before its only call answers that.
+///
+/// # Errors
+/// As [`join_results`].
+pub(super) fn join_appended_results(
+    history: &History,
+    joined: &mut JoinedEntries,
+    results: Vec<AppendedResult>,
+    origin: &Origin,
+) -> Result<()> {
     let mut calls = CandidateCalls::find(history, joined, &results);
-    for (NewResult { call: name, result, finished_at }, sent_at) in results {
+    for AppendedResult { result, sent_at, preceding_calls } in results {
+        let NewResult { call: name, result, finished_at } = result;
         let at = finished_at.or(sent_at).unwrap_or(origin.at);
         let status = if result.is_error { InvocationStatus::Error } else { InvocationStatus::Ok };
-        match calls.take(history, joined, &name)? {
+        match calls.take(history, joined, &name, preceding_calls)? {
             CallLocation::Joined(at_entry) => {
                 if let Some(HistoryEntry::Invocation(call)) = joined.entries.get_mut(at_entry) {
                     call.status = status;
@@ -154,38 +180,65 @@ struct Candidates {
 /// The calls that the results of an append may answer, by the id in the result.
 struct CandidateCalls {
     by_id: IdMap<Candidates>,
+    /// The indexes of the append's calls that are no candidates yet, in order.
+    later: VecDeque<usize>,
+    /// Number of the append's calls that are candidates.
+    added: usize,
     /// Stored invocations that this append has answered.
     answered: IdMap<()>,
 }
 
 impl CandidateCalls {
-    fn find(history: &History, joined: &JoinedEntries, results: &[(NewResult, Option<Ms>)]) -> Self {
+    fn find(history: &History, joined: &JoinedEntries, results: &[AppendedResult]) -> Self {
         let mut by_id: IdMap<Candidates> = IdMap::with_seed(history.seed());
-        for (result, _) in results {
+        for AppendedResult { result, .. } in results {
             by_id.get_or_insert(&result.call, Candidates::default());
         }
-        for (at, entry) in joined.entries.iter().enumerate().filter(|_| !results.is_empty()) {
-            let HistoryEntry::Invocation(call) = entry else { continue };
+        let is_call = |at: &usize| matches!(joined.entries.get(*at), Some(HistoryEntry::Invocation(_)));
+        let later = (0..joined.entries.len()).filter(|_| !results.is_empty()).filter(is_call).collect();
+        Self { by_id, later, added: 0, answered: IdMap::with_seed(history.seed()) }
+    }
+
+    /// Makes the first `count` calls of the append candidates.
+    fn add(&mut self, joined: &JoinedEntries, count: usize) {
+        while self.added < count
+            && let Some(at) = self.later.pop_front()
+        {
+            self.added += 1;
+            let Some(HistoryEntry::Invocation(call)) = joined.entries.get(at) else { continue };
             for id in [&call.id, &call.call_id] {
-                if let Some(candidates) = by_id.get_mut(id) {
+                if let Some(candidates) = self.by_id.get_mut(id) {
                     candidates.is_joined = true;
                     candidates.joined.push(&call.message_id, at);
                 }
             }
         }
-        Self { by_id, answered: IdMap::with_seed(history.seed()) }
     }
 
-    /// Takes the call for the next result with the id `name`: of the open ones, the first of the newest message.
-    fn take(&mut self, history: &History, joined: &JoinedEntries, name: &str) -> Result<CallLocation> {
+    /// Takes a call of the append that is a candidate.
+    fn take_joined(&mut self, joined: &JoinedEntries, name: &str) -> Option<CallLocation> {
         let is_open = |at: &usize| match joined.entries.get(*at) {
             Some(HistoryEntry::Invocation(call)) if call.takes_result() => Selection::Take,
             _ => Selection::Discard,
         };
         let candidates = self.by_id.get_or_insert(name, Candidates::default());
-        if let Some(at) = candidates.joined.take_newest(&is_open) {
-            return Ok(CallLocation::Joined(at));
+        candidates.joined.take_newest(&is_open).map(CallLocation::Joined)
+    }
+
+    /// Takes the call for the next result with the id `name`: of the open ones, the first of the newest message.
+    /// `preceding`: the number of calls of the append that precede the result.
+    fn take(
+        &mut self,
+        history: &History,
+        joined: &JoinedEntries,
+        name: &str,
+        preceding: usize,
+    ) -> Result<CallLocation> {
+        self.add(joined, preceding);
+        if let Some(call) = self.take_joined(joined, name) {
+            return Ok(call);
         }
+        let candidates = self.by_id.get_or_insert(name, Candidates::default());
         let answered = &self.answered;
         let is_open = |call: &ToolInvocation| call.takes_result() && !answered.contains_key(&call.id);
         let by_invocation = history.invocation(name).filter(|call| is_open(call));
@@ -196,7 +249,12 @@ impl CandidateCalls {
             self.answered.insert(call.id.clone(), ());
             return Ok(CallLocation::Stored(call.id.clone()));
         }
-        let exists = candidates.is_joined || history.invocation(name).is_some() || history.call_id_uses(name) > 0;
+        self.add(joined, usize::MAX);
+        if let Some(call) = self.take_joined(joined, name) {
+            return Ok(call);
+        }
+        let is_joined = self.by_id.get_mut(name).is_some_and(|candidates| candidates.is_joined);
+        let exists = is_joined || history.invocation(name).is_some() || history.call_id_uses(name) > 0;
         Err(if exists { has_result(name) } else { unknown_call(name) })
     }
 }

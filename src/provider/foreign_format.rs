@@ -80,7 +80,29 @@ impl ForeignFormat {
         }
     }
 
-    /// Returns a sentence that names the format of a value and what to do. `what` names the value.
+    /// Returns a sentence with the function of the package that stores messages of this format; empty without one.
+    fn way_in(self) -> &'static str {
+        match self {
+            Self::AiSdkUi => {
+                " In JavaScript, fromUIMessages() of \"rethread/ai-sdk\" makes them messages for append()."
+            }
+            Self::AiSdkModel => {
+                " In JavaScript, fromModelMessages() of \"rethread/ai-sdk\" makes them messages for append()."
+            }
+            Self::LangChain => {
+                " In JavaScript, chatMessageHistory(session).addMessages() of \"rethread/langchain\" stores them."
+            }
+            Self::OpenAiAgents => {
+                " In JavaScript, agentsSession(session).addItems() of \"rethread/openai-agents\" stores them."
+            }
+            Self::TanStack => {
+                " In JavaScript, chatPersistence(store).setItem(id, { messages }) of \"rethread/tanstack-ai\" stores them."
+            }
+            _ => "",
+        }
+    }
+
+    /// Returns what names the format of a value and what to do. `what` names the value.
     pub fn sentence(self, what: &str, named: Dialect) -> String {
         let own = named.as_str();
         let advice = match self {
@@ -92,7 +114,7 @@ impl ForeignFormat {
             _ => format!("convert the messages to the form of \"{own}\" first{}", self.converter()),
         };
         match self.form() {
-            Some(form) => format!("{what} has the form of {form}, not of {own}: {advice}."),
+            Some(form) => format!("{what} has the form of {form}, not of {own}: {advice}.{}", self.way_in()),
             None => format!("{what} has no role, type or member that items of {own} have: {advice}."),
         }
     }

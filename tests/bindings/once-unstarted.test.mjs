@@ -145,8 +145,47 @@ test('r18 r19 once: a call whose arguments the model did not write as JSON does 
   );
   await assert.rejects(cut(), { code: 'invalid_input', message: /arguments of this call are not valid JSON/ });
   assert.match(await told(session), /Not run: the arguments .* Make the call again/);
-  await assert.rejects(cut(), /not valid JSON/);
+  const again = {
+    name: 'RethreadError',
+    code: 'invalid_input',
+    message: /not valid JSON/,
+    details: { callId: 'call_0' },
+  };
+  for (let time = 0; time < 2; time += 1) await assert.rejects(cut(), again);
   assert.deepEqual([await empty(), await text()], [1, 2]);
   assert.deepEqual(ran, [{}, 'ann']);
   assert.equal((await session.invocations({ status: 'pending' })).items.length, 0);
+});
+
+test('r18 r19 once: arguments that are a text of JSON are those that the text has', async () => {
+  const text = JSON.stringify(toAnn);
+  const neutral = (args) => ({
+    role: 'assistant',
+    parts: [{ type: 'tool', callId: 'call_0', name: 'send_mail', arguments: args }],
+  });
+  for (const stored of [text, toAnn, `{ "to": "ann" }`]) {
+    const [session] = await openings(1);
+    await session.append([neutral(stored)]);
+    const ran = [];
+    const send = once(session, { name: 'send_mail', execute: (args) => ran.push(args) });
+    for (const args of [text, toAnn, ` ${text}`]) assert.equal(await send(args, { callId: 'call_0' }), 1);
+    await assert.rejects(send('{"to":"bob"}', { callId: 'call_0' }), { code: 'conflict' });
+    assert.deepEqual(ran, [text]);
+  }
+  // Of two calls with one id the text names one, as its value does.
+  const [session] = await openings(1);
+  const two = calls('{"to":"bob"}', text);
+  for (const call of two.tool_calls) call.id = 'call_0';
+  await append(session, user('Write.'), two);
+  const ran = [];
+  const send = once(session, { name: 'send_mail', execute: (args) => ran.push(args) });
+  assert.equal(await send(text, { callId: 'call_0' }), 1);
+  assert.equal(await send('{"to":"bob"}', { callId: 'call_0' }), 2);
+  assert.equal(await send(toAnn, { callId: 'call_0' }), 1);
+  assert.deepEqual(ran, [text, '{"to":"bob"}']);
+  const told = (await session.render({ dialect: DIALECT, params: { model: 'm' } })).json.messages.slice(2);
+  assert.deepEqual(
+    told.map(({ content }) => content),
+    ['2', '1'],
+  );
 });

@@ -12,10 +12,14 @@ const input = z.object({}).loose();
 const tools = { look: { inputSchema: input, execute: () => 7 }, ask: { inputSchema: input } };
 const text = (said, state = 'done') => ({ type: 'text', text: said, state });
 const call = (name, state, more = {}) => ({ type: `tool-${name}`, toolCallId: 'c1', state, input: {}, ...more });
+const ofProvider = { providerExecuted: true };
+const look7 = call('look', 'output-available', { output: 7 });
+const web7 = call('web', 'output-available', { output: 7, ...ofProvider });
+const source = { type: 'source-url', sourceId: 's', url: 'https://a.test/' };
 const user = { id: 'u', role: 'user', parts: [{ type: 'text', text: 'hi' }] };
 const answer = (...parts) => ({ id: 'a', role: 'assistant', parts: [{ type: 'step-start' }, ...parts] });
 
-test('r53 a chat waits for an answer if it ends with a question, with a cut answer or with a call', async () => {
+test('r53 a chat waits for an answer if it ends with a question, with a cut answer or with a call of its tools', async () => {
   for (const [messages, expected] of [
     [[], false],
     [[user], true],
@@ -25,6 +29,14 @@ test('r53 a chat waits for an answer if it ends with a question, with a cut answ
     [[user, answer(call('look', 'output-error', { errorText: 'no' }))], true],
     [[user, answer(call('look', 'output-available', { output: 7 }), text('Seven.'))], false],
     [[user, answer({ type: 'reasoning', text: 'Hm.', state: 'done' })], true],
+    // What the provider executes is answered in the same answer.
+    [[user, answer(call('web', 'output-available', { output: 7, ...ofProvider }))], false],
+    [[user, answer(call('web', 'output-error', { errorText: 'no', ...ofProvider }), source)], false],
+    [[user, answer(call('web', 'output-available', { output: 7, preliminary: true, ...ofProvider }))], true],
+    [[user, answer(call('web', 'input-available', ofProvider))], true],
+    [[user, answer(look7, { ...web7, toolCallId: 'c2' })], true],
+    [[user, answer(look7, { type: 'step-start' }, { ...web7, toolCallId: 'c2' })], false],
+    [[user, answer({ ...web7, toolCallId: 'c2' }, look7)], true],
     [[user, answer(call('look', 'input-available'))], true],
     [[user, answer(call('ask', 'input-available'))], false],
     [[user, answer(call('look', 'approval-requested', { approval: { id: 'p' } }))], false],
@@ -35,9 +47,12 @@ test('r53 a chat waits for an answer if it ends with a question, with a cut answ
     await session.append(fromUIMessages(messages));
     assert.equal(await awaitsAnswer(session, { tools }), expected, JSON.stringify(messages.at(-1)?.parts));
   }
+  for (const part of [text('Hello'), web7]) {
+    const session = await newSession();
+    await session.append(fromUIMessages([user, answer(part)]).map((one) => ({ ...one, status: 'failed' })));
+    assert.equal(await awaitsAnswer(session), true);
+  }
   const session = await newSession();
-  await session.append(fromUIMessages([user, answer(text('Hello'))]).map((one) => ({ ...one, status: 'failed' })));
-  assert.equal(await awaitsAnswer(session), true);
   await assert.rejects(awaitsAnswer({}), { code: 'config_invalid' });
   await assert.rejects(awaitsAnswer(session, { tolls: tools }), { code: 'config_invalid' });
 });

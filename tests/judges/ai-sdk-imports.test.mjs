@@ -185,6 +185,66 @@ for (const version of VERSIONS) {
       );
     });
 
+    test(`r53 results of calls with one id in one answer are not swapped, with ai ${number}`, async () => {
+      const text = (value) => ({ type: 'text', value });
+      const pay = (of) => call('c1', { input: { of } });
+      const look = { ...pay(3), toolName: 'look' };
+      const resultsOfCalls = async (...messages) => {
+        const session = await newSession();
+        await session.append(fromModelMessages([question, ...messages]));
+        const [, { parts }] = await loadUIMessages(session);
+        await ai.validateUIMessages({ messages: await loadUIMessages(session) });
+        return parts.flatMap(({ input, output, errorText, state }) =>
+          input ? [[input.of, output ?? errorText ?? state]] : [],
+        );
+      };
+      const asked = { role: 'assistant', content: [pay(1), pay(2), look] };
+      const told = (...content) => ({ role: 'tool', content });
+      const first = result('c1', text('one'));
+      const second = result('c1', text('two'));
+      const third = { ...result('c1', text('three')), toolName: 'look' };
+      const all = [
+        [1, 'one'],
+        [2, 'two'],
+        [3, 'three'],
+      ];
+      assert.deepEqual(await resultsOfCalls(asked, told(first, second, third)), all);
+      assert.deepEqual(await resultsOfCalls(asked, told(third), told(first), told(second)), all, 'told apart by name');
+      assert.deepEqual(
+        await resultsOfCalls(asked, told(third, first, second, second)),
+        all,
+        'of two results the first one counts',
+      );
+      const waits = [2, 'input-available'];
+      assert.deepEqual(await resultsOfCalls(asked, told(first, third)), [[1, 'one'], waits, [3, 'three']]);
+      // An id that comes again in a later answer is that one's.
+      const later = [{ role: 'assistant', content: [pay(1)] }, told(first), { role: 'assistant', content: [pay(2)] }];
+      assert.deepEqual(await resultsOfCalls(...later, told(second)), [
+        [1, 'one'],
+        [2, 'two'],
+      ]);
+      // What the provider executes has its result beside it.
+      const own = { providerExecuted: true };
+      const web = { role: 'assistant', content: [{ ...pay(1), ...own }, first, { ...pay(2), ...own }, second] };
+      assert.deepEqual(await resultsOfCalls(web), [
+        [1, 'one'],
+        [2, 'two'],
+      ]);
+      // Approvals, too, are each call's own.
+      const ask = (approvalId) => ({ type: 'tool-approval-request', approvalId, toolCallId: 'c1' });
+      const say = (approvalId, approved) => ({ type: 'tool-approval-response', approvalId, approved });
+      const asking = { role: 'assistant', content: [pay(1), ask('p1'), pay(2), ask('p2')] };
+      const denied = result('c1', { type: 'execution-denied', reason: 'no' });
+      assert.deepEqual(await resultsOfCalls(asking, told(say('p1', false), say('p2', true), denied, second)), [
+        [1, 'output-denied'],
+        [2, 'two'],
+      ]);
+      assert.deepEqual(await resultsOfCalls(asking, told(say('p2', true))), [
+        [1, 'approval-requested'],
+        [2, 'approval-responded'],
+      ]);
+    });
+
     test(`r53 what is no model message is named, with ai ${number}`, async () => {
       const wrong = (messages, message) =>
         assert.throws(() => fromModelMessages(messages), { code: 'invalid_input', message });

@@ -242,6 +242,32 @@ describe('r53 a chat message history of LangChain', () => {
     assert.deepEqual(dicts(await history.getMessages()), dicts(messages));
   });
 
+  test("r53 a result that is added with a later answer of its id is not that one's", async () => {
+    const [first, second] = [asking('call_0'), asking('call_0')];
+    const added = [
+      [
+        [new HumanMessage('q'), first],
+        [result('call_0', 'one'), second],
+      ],
+      [[new HumanMessage('q'), first, result('call_0', 'one'), second]],
+      [[new HumanMessage('q'), first], [result('call_0', 'one')], [second]],
+    ];
+    for (const lists of added) {
+      const { session, history } = await newHistory({ openCalls: 'keep' });
+      for (const list of lists) await history.addMessages(list);
+      const texts = async () =>
+        (await history.getMessages()).map((message) => `${message.getType()} ${message.content}`);
+      assert.deepEqual(await texts(), ['human q', 'ai ', 'tool one', 'ai ']);
+      const { items } = await session.invocations({ payload: true });
+      assert.deepEqual(items.map(({ status, result: told }) => [status, told?.content]).sort(), [
+        ['ok', 'one'],
+        ['pending', undefined],
+      ]);
+      await history.addMessage(result('call_0', 'two'));
+      assert.deepEqual((await texts()).slice(2), ['tool one', 'ai ', 'tool two']);
+    }
+  });
+
   test('r53 what other parts of rethread have stored are messages', async () => {
     const { history, session } = await newHistory();
     const messages = [

@@ -215,6 +215,33 @@ test('r53 another answer with the same id is a branch, and comes back with its i
   assert.equal((await (await store.session('same-id')).branches()).length, 3);
 });
 
+test('r53 TanStack: an answer without a time that begins as the one before is another answer, and a branch', async () => {
+  const call = { type: 'tool-call', id: 'c1', name: 'look', arguments: '{}', state: 'complete', output: 7 };
+  const result = { type: 'tool-result', toolCallId: 'c1', content: '7', state: 'complete' };
+  const at = (milliseconds) => ({ createdAt: new Date(Date.UTC(2026, 10, 28) + milliseconds) });
+  const first = assistant('a1', call, result);
+  const second = assistant('a2', call, result, text('Seven.'));
+  for (const [before, after, branches] of [
+    [first, second, 2],
+    [{ ...first, createdAt: 'soon' }, { ...second, createdAt: 'soon' }, 2],
+    [first, { ...second, ...at(0) }, 2],
+    [{ ...first, ...at(0) }, { ...second, ...at(1) }, 2],
+    // TanStack dates what it makes itself, and keeps the time of a message that gets another id.
+    [{ ...first, ...at(0) }, { ...second, ...at(0) }, 1],
+  ]) {
+    const chats = await newStore();
+    const kept = chatPersistence(chats);
+    await kept.setItem('chat', { messages: [user('q'), before] });
+    await kept.flush();
+    await kept.setItem('chat', { messages: [user('q'), after] });
+    await kept.flush();
+    const session = await chats.session('chat');
+    assert.equal((await session.branches()).length, branches);
+    const [, answer] = await loaded('chat', chats);
+    assert.deepEqual([answer.id, answer.parts], [branches === 1 ? 'a1' : 'a2', after.parts]);
+  }
+});
+
 test('r53 what other parts of rethread have stored are messages of TanStack, which go on', async () => {
   const session = await store.session('other');
   const calls = [

@@ -24,11 +24,26 @@ function waitsElsewhere(part, tools) {
   return part.state === 'input-available' && part.providerExecuted !== true && isOfApplication;
 }
 
+/** True for the result of a tool of the provider, whose model goes on in the same answer, or is done. */
+const isProvidersResult = (part) =>
+  part.providerExecuted === true && part.state.startsWith('output-') && part.preliminary !== true;
+
+/** The parts of the last step that has content. */
+function lastStep(parts) {
+  const end = parts.findLastIndex((part) => !isAside(part)) + 1;
+  const before = parts.slice(0, end);
+  return before.slice(before.findLastIndex(({ type }) => type === 'step-start') + 1);
+}
+
+/** True if the model gets the result of a call of the step in its next request. */
+const hasCallToTell = (step) => step.some((part) => isToolPart(part) && !isProvidersResult(part));
+
 function isUnanswered({ parts }, tools, isCut) {
   if (parts.some((part) => isToolPart(part) && waitsElsewhere(part, tools))) return false;
-  const last = parts.findLast((part) => !isAside(part));
-  if (!last || last.type === 'reasoning' || isToolPart(last)) return true;
-  return isCut || last.state === 'streaming';
+  const step = lastStep(parts);
+  const last = step.at(-1);
+  if (!last || last.type === 'reasoning') return true;
+  return isCut || (isToolPart(last) ? hasCallToTell(step) : last.state === 'streaming');
 }
 
 /** @type {typeof import('../ai-sdk.d.ts').awaitsAnswer} */

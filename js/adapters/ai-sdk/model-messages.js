@@ -3,7 +3,7 @@
 import { RethreadError } from '../../error.js';
 import { isObject } from '../plain.js';
 import { newId } from './ids.js';
-import { fileUrl, outcomeOf } from './prompt.js';
+import { callOf, fileUrl, metadataOf, outcomeOf } from './prompt.js';
 import { fromUIMessages } from './write.js';
 
 const ROLES = ['system', 'user', 'assistant', 'tool'];
@@ -11,9 +11,10 @@ const OUTPUTS = ['text', 'json', 'error-text', 'error-json', 'content', 'executi
 /** The beginnings of images in base64. */
 const IMAGES = { iVBORw0KGgo: 'image/png', '/9j/': 'image/jpeg', R0lGOD: 'image/gif', UklGR: 'image/webp' };
 
-/** @param {{ providerOptions?: any }} part */
-const metadataOf = ({ providerOptions }) => (providerOptions ? { providerMetadata: providerOptions } : {});
 const invalid = (at, what) => new RethreadError('invalid_input', `message ${at} is no model message: ${what}`);
+
+/** @param {{ state: string }} call */
+const isWithoutResult = ({ state }) => !state.startsWith('output-');
 
 /** The data of a file as `fileUrl` takes it. */
 function dataOf(data, at) {
@@ -45,8 +46,8 @@ function filePart({ type, filename, ...part }, at) {
 class ModelMessageReader {
   /** @type {any[]} */
   messages = [];
-  /** The newest call of each id. @type {Map<string, any>} */
-  #calls = new Map();
+  /** By id, the calls of the newest message that has one: an answer may have several with one id. @type {Map<string, { at: number, calls: any[] }>} */
+  #newest = new Map();
   /** The calls by the ids of their approvals. @type {Map<string, any>} */
   #asked = new Map();
 
@@ -95,48 +96,52 @@ class ModelMessageReader {
     throw invalid(at, `a message of role "${role}" has no part of type ${JSON.stringify(type)}`);
   }
 
-  #call({ toolCallId, toolName, input, providerExecuted, providerOptions }, at) {
+  #call(part, at) {
+    const { toolCallId, toolName } = part;
     const isNamed = [toolCallId, toolName].every((name) => typeof name === 'string' && name);
     if (!isNamed) throw invalid(at, 'a call has no `toolCallId` or no `toolName`');
-    const call = {
-      type: `tool-${toolName}`,
-      toolCallId,
-      state: 'input-available',
-      input,
-      ...(providerExecuted ? { providerExecuted } : {}),
-      ...(providerOptions ? { callProviderMetadata: providerOptions } : {}),
-    };
-    this.#calls.set(toolCallId, call);
+    const call = { ...callOf(part), state: 'input-available' };
+    const newest = this.#newest.get(toolCallId);
+    const earlier = newest && newest.at === at ? newest.calls : [];
+    this.#newest.set(toolCallId, { at, calls: [...earlier, call] });
     return call;
   }
 
-  #callOf(toolCallId, at) {
-    const call = this.#calls.get(toolCallId);
-    if (!call) throw invalid(at, `no message before it has the call ${JSON.stringify(toolCallId)}`);
-    return call;
+  /** The first of the calls with this id that is free to take what a message has for it, if one of them has the name
+   *  before those of other names. Undefined if none is free.
+   *  @param {{ toolCallId: string, toolName?: string }} part @param {number} at @param {(call: any) => boolean} isFree */
+  #freeCall({ toolCallId, toolName }, at, isFree) {
+    const { calls } = this.#newest.get(toolCallId) ?? {};
+    if (!calls) throw invalid(at, `no message before it has the call ${JSON.stringify(toolCallId)}`);
+    const free = calls.filter(isFree);
+    return free.find(({ type }) => type === `tool-${toolName}`) ?? free[0];
   }
 
   #request({ type, approvalId, toolCallId, ...more }, at) {
-    const call = this.#callOf(toolCallId, at);
-    Object.assign(call, { state: 'approval-requested', approval: { id: approvalId, ...more } });
+    const call =
+      this.#freeCall({ toolCallId }, at, ({ state }) => state === 'input-available') ??
+      this.#freeCall({ toolCallId }, at, isWithoutResult);
     this.#asked.set(approvalId, call);
+    if (call) Object.assign(call, { state: 'approval-requested', approval: { id: approvalId, ...more } });
     return [];
   }
 
   #response({ approvalId, approved, reason }, at) {
+    if (!this.#asked.has(approvalId))
+      throw invalid(at, `no message before it asks for the approval ${JSON.stringify(approvalId)}`);
     const call = this.#asked.get(approvalId);
-    if (!call) throw invalid(at, `no message before it asks for the approval ${JSON.stringify(approvalId)}`);
+    if (!call || !isWithoutResult(call)) return [];
     const told = reason === undefined ? {} : { reason };
     Object.assign(call, { state: 'approval-responded', approval: { ...call.approval, approved, ...told } });
     return [];
   }
 
-  #result({ toolCallId, output, providerOptions }, at) {
-    const call = this.#callOf(toolCallId, at);
+  #result({ toolCallId, toolName, output, providerOptions }, at) {
+    const call = this.#freeCall({ toolCallId, toolName }, at, isWithoutResult);
     if (!OUTPUTS.includes(output?.type))
       throw invalid(at, `a result has no \`output\` of type ${OUTPUTS.map((type) => `"${type}"`).join(', ')}`);
     // Of two results of a call the first one counts.
-    if (call.state.startsWith('output-')) return [];
+    if (!call) return [];
     const { reason } = output;
     const denied = { id: toolCallId, ...call.approval, approved: false, ...(reason === undefined ? {} : { reason }) };
     const outcome =

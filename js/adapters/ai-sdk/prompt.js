@@ -103,7 +103,17 @@ export function fileUrl({ data, mediaType }) {
   return undefined;
 }
 
-const metadataOf = ({ providerOptions }) => (providerOptions ? { providerMetadata: providerOptions } : {});
+/** What a part tells its provider, as a part of a UI message has it. @param {{ providerOptions?: any }} part */
+export const metadataOf = ({ providerOptions }) => (providerOptions ? { providerMetadata: providerOptions } : {});
+
+/** The call of a part, as a UI message has it, without its state. */
+export const callOf = ({ toolCallId, toolName, input, providerExecuted, providerOptions }) => ({
+  type: `tool-${toolName}`,
+  toolCallId,
+  input,
+  ...(providerExecuted ? { providerExecuted } : {}),
+  ...(providerOptions ? { callProviderMetadata: providerOptions } : {}),
+});
 
 /** What a result says, as a result of the session. */
 export function resultOf({ output }) {
@@ -135,16 +145,8 @@ export function uiParts({ role, content }, results = new Map()) {
       return [{ type: 'file', mediaType, ...(filename === undefined ? {} : { filename }), url, ...metadataOf(part) }];
     }
     if (part.type !== 'tool-call') return [];
-    const { toolCallId, toolName, input, providerExecuted, providerOptions } = part;
-    const result = results.get(toolCallId)?.shift();
-    const call = {
-      type: `tool-${toolName}`,
-      toolCallId,
-      input,
-      ...(providerExecuted ? { providerExecuted } : {}),
-      ...(providerOptions ? { callProviderMetadata: providerOptions } : {}),
-    };
-    return [{ ...call, ...(result ? outcomeOf(result) : { state: 'input-available' }) }];
+    const result = results.get(part.toolCallId)?.shift();
+    return [{ ...callOf(part), ...(result ? outcomeOf(result) : { state: 'input-available' }) }];
   });
   return plain(isAnswer ? [{ type: 'step-start' }, ...parts] : parts);
 }

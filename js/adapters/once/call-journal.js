@@ -1,6 +1,7 @@
 // What a session has of the calls of `once`: a call that was started, and its result. A session that has the call
 // already, in an answer of the model, gets a mark beside it. So does a start whose tool did not run after all.
 
+import { UNREADABLE } from '../interrupted.js';
 import { recordOf, recordPart } from '../message-record.js';
 import { isSameJson } from '../plain.js';
 import { changeSession, KnownMessages } from '../session-messages.js';
@@ -22,11 +23,11 @@ const unsaved = new Map();
  *    unsettled: Set<string> }} JournaledCall */
 /** `callId`: as it is stored. @typedef {{ invocation: string, callId: string }} CallKey */
 /** `begun`: the tool may run. `unknown`: it may have run before. `ambiguous`: as many calls could be meant.
- *  `unreadable`: the model wrote no JSON.
+ *  `unreadable`: the model wrote no JSON; `isTold`: it has the result that says so.
  *  @typedef {{ kind: 'begun', key: CallKey, start: string } | { kind: 'unknown', call: JournaledCall }
  *    | { kind: 'finished', result: ToolResult } | { kind: 'unsaved', key: CallKey, result: ToolResult }
  *    | { kind: 'joined', run: SharedRun } | { kind: 'changed', call: JournaledCall }
- *    | { kind: 'ambiguous', count: number } | { kind: 'unreadable', key: CallKey }} Begin */
+ *    | { kind: 'ambiguous', count: number } | { kind: 'unreadable', key: CallKey, isTold: boolean }} Begin */
 
 /** @returns {JournaledCall} */
 function journaledCall({ callId, name, arguments: args, argumentsText, invocation, result, status }) {
@@ -123,14 +124,29 @@ function isUnreadable({ arguments: stored, argumentsText }, { arguments: args })
   }
 }
 
+const isToldUnreadable = ({ result }) => result?.isError === true && result.content === UNREADABLE;
+
+/** The value of arguments that are a text of JSON, as providers write them; others as they are. */
+function argumentValue(args) {
+  if (typeof args !== 'string') return args;
+  try {
+    return JSON.parse(args);
+  } catch {
+    return args;
+  }
+}
+
+/** True if a loop passes the arguments of the call: their value, or the text that the model wrote. */
+const hasArguments = ({ arguments: stored }, args) => isSameJson(argumentValue(stored), argumentValue(args));
+
 /** True for a call that has these arguments, or takes any: nobody has started it here, and a schema may add some. */
 const takesArguments = (found, { arguments: args }) =>
-  (!isStartedHere(found) && !found.result) || isSameJson(found.arguments, args);
+  (!isStartedHere(found) && !found.result) || hasArguments(found, args);
 
 /** Of the calls of one answer with one id, those that can be meant: name and arguments tell them apart. */
 function candidates(found, call) {
   const named = found.filter(({ name }) => name === call.name);
-  const equal = named.filter((one) => isSameJson(one.arguments, call.arguments));
+  const equal = named.filter((one) => hasArguments(one, call.arguments));
   return [equal, named, found].find((some) => some.length);
 }
 
@@ -197,6 +213,8 @@ export class CallJournal extends TaskQueue {
   #known(own, found, { call, starts }) {
     const { invocation, callId, result } = found;
     if (found.name !== call.name || !takesArguments(found, call)) return { kind: 'changed', call: found };
+    const unreadable = { kind: /** @type {const} */ ('unreadable'), key: { invocation, callId } };
+    if (isToldUnreadable(found)) return { ...unreadable, isTold: true };
     if (result) return { kind: 'finished', result };
     const key = this.#key(invocation);
     const other = SharedRun.under(key);
@@ -204,7 +222,7 @@ export class CallJournal extends TaskQueue {
     const kept = unsaved.get(key);
     if (kept) return { kind: 'unsaved', key: { invocation, callId }, result: kept };
     if (!mayHaveRun(found) || found.starts === starts)
-      return isUnreadable(found, call) ? { kind: 'unreadable', key: { invocation, callId } } : undefined;
+      return isUnreadable(found, call) ? { ...unreadable, isTold: false } : undefined;
     own.claim(key);
     return { kind: 'unknown', call: found };
   }

@@ -5,7 +5,7 @@ import { RethreadError } from '../../error.js';
 import { INTERRUPTED } from '../interrupted.js';
 import { asStored } from '../message-record.js';
 import { ToolRun } from '../tool-run.js';
-import { ofRun } from './history.js';
+import { RUN } from './history.js';
 import { resultItem } from './items.js';
 import { hasOpenCalls } from './pairs.js';
 import { storedItem } from './run-items.js';
@@ -59,7 +59,7 @@ class DurableModel {
       const run = this.#session.runOf();
       const known = (await store.read()).items;
       const items = asStored([...run.unstored(asStored(input), known), ...output.map(storedItem)]);
-      await store.change((history) => ({ messages: items.length ? ofRun(history.appended(items)) : [] }));
+      await store.change((history) => ({ messages: history.appended(history.sourced(items, RUN)) }));
       run.addEarly(items);
     });
   }
@@ -72,7 +72,7 @@ async function begin(session, { callId }, own) {
   const id = await session.getSessionId();
   const decide = (history) => {
     own.release();
-    const call = history.calls.get(callId);
+    const call = history.call(callId);
     const key = JSON.stringify([id, call?.invocation]);
     const known = call && ToolRun.under(key);
     if (known) return { messages: [], known };
@@ -101,11 +101,11 @@ function end(session, run, { callId, name, namespace, caller }, text) {
   return store.queued(async () => {
     const item = { ...resultItem({ callId, name, result: { content: text } }), ...more };
     const { made } = await store.change((history) => {
-      const call = history.calls.get(callId);
+      const call = history.call(callId);
       if (call?.result?.content === INTERRUPTED) return { ...history.answered(item), early: [] };
       // Without its call the result would be no part of the history: the run has no session.
       if (!call || call.result !== null) return { messages: [], early: [] };
-      return { messages: history.appended([item]), early: [item] };
+      return { messages: history.appended(history.sourced([item], RUN)), early: [item] };
     });
     run.addEarly(made.early);
   });
@@ -186,6 +186,12 @@ export function durableAgent(agent, session, options) {
       session,
       original.inputGuardrails.length > 0,
     );
+    // A model is not told which run asks it; a run that goes on from a state may read no items before.
+    const systemPrompt = copy.getSystemPrompt.bind(copy);
+    copy.getSystemPrompt = (runContext) => {
+      session.runOf(runContext);
+      return systemPrompt(runContext);
+    };
     copy.tools = original.tools.map((tool) => durableTool(tool, session));
     copy.handoffs = original.handoffs.map((handoff) => (isAgent(handoff) ? durable(handoff) : handoff));
     return copy;

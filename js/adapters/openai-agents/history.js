@@ -4,21 +4,30 @@ import { INTERRUPTED } from '../interrupted.js';
 import { isSameJson } from '../plain.js';
 import { changeSession, KnownMessages, readMessages } from '../session-messages.js';
 import { TaskQueue } from '../task-queue.js';
-import { messagesOf, plainResultMessage, isPlainResult, readMessage, resultItem } from './items.js';
+import {
+  messagesOf,
+  plainResultMessage,
+  isPlainResult,
+  readMessage,
+  recordMessage,
+  resultItem,
+  resultOf,
+} from './items.js';
 
 /** The item that stands for the result of a call that was started and has none. */
 const interruptedItem = (callId, name) => resultItem({ callId, name, result: { content: INTERRUPTED } });
 
-/** The source of messages that a run of the SDK has stored. */
-const RUN = { type: 'external', id: 'openai-agents' };
+/** The source of messages that a run of the SDK has stored: its runner knows which of their calls have been executed.
+ *  @type {Source} */
+export const RUN = { type: 'external', id: 'openai-agents' };
 
-/** Returns the messages as those of a run: its runner knows which of their calls have been executed. */
-export const ofRun = (messages) =>
-  messages.map((message) => (message.role === 'tool' ? message : { ...message, source: RUN }));
-
-/** A message with its items. `isOfRun`: a run of the SDK has stored it.
- *  @typedef {{ id: string, items: any[], calls: Call[], isOfRun: boolean,
- *    record: import('./items.js').ItemRecord }} Block */
+/** @typedef {import('./items.js').Source} Source */
+/** @typedef {import('./items.js').ItemRecord} ItemRecord */
+/** A message with its items. `isRecord`: the conversation shows nothing of it.
+ *  @typedef {{ id: string, items: any[], calls: Call[], source: Source, isRecord: boolean,
+ *    record: ItemRecord }} Block */
+/** An item of the history; without a block while it is not stored.
+ *  @typedef {{ item: any, source?: Source, block?: Block }} Entry */
 /** A call that the session has. `isTold`: an item has its result.
  *  @typedef {{ callId: string, name: string, invocation: string, result: any, isTold: boolean, block: Block }} Call */
 
@@ -29,8 +38,8 @@ function blockOf(message) {
   const reading = readings.get(message) ?? readMessage(message);
   readings.set(message, reading);
   const { record, items } = reading;
-  const isOfRun = message.source?.id === RUN.id;
-  const block = { id: message.id, items, record, isOfRun, calls: /** @type {Call[]} */ ([]) };
+  const isRecord = message.parts.every(({ type }) => type === 'data');
+  const block = { id: message.id, items, record, source: message.source, isRecord, calls: /** @type {Call[]} */ ([]) };
   for (const part of message.parts) {
     if (part.type !== 'tool_call') continue;
     const { callId, name, invocation, result } = part;
@@ -51,6 +60,8 @@ function countedBlocks(messages) {
   return { blocks: start < 0 ? counted : counted.slice(start), left, started: startedCalls(counted) };
 }
 
+const hasResultOf = ({ result }, item) => result !== null && isSameJson(result.content, resultOf(item));
+
 /** The ids of calls whose tools have begun, and may have run: those that have no result. */
 function startedCalls(blocks) {
   const started = new Set();
@@ -69,6 +80,11 @@ function startedCalls(blocks) {
 
 /** What a session's messages say at one revision. */
 export class History {
+  /** By id, the calls of the newest message that has one, in their order. @type {Map<string, Call[]>} */
+  #newest = new Map();
+  /** The calls of results that items have. @type {Map<object, Call>} */
+  #told = new Map();
+
   /** @param {{ revision: number, messages: any[] }} read */
   constructor({ revision, messages }) {
     this.revision = revision;
@@ -78,19 +94,44 @@ export class History {
     this.started = started;
     /** The ids of messages that were removed and not erased yet. */
     this.left = left;
-    /** The newest call of each id. @type {Map<string, Call>} */
-    this.calls = new Map();
-    for (const { items, calls } of this.blocks) {
-      for (const call of calls) this.calls.set(call.callId, call);
-      for (const { type, callId } of items) {
-        const call = type === 'function_call_result' ? this.calls.get(callId) : undefined;
-        if (call) call.isTold = true;
+    for (const block of this.blocks) this.#tellCalls(block);
+    /** Each item with the message that it belongs to. @type {(Entry & { block: Block })[]} */
+    this.entries = this.blocks.flatMap((block) =>
+      [...block.items, ...this.#resultsOf(block)].map((item) => ({ item, source: block.source, block })),
+    );
+  }
+
+  /** Finds the call of each result: an id may come again, also in one answer. */
+  #tellCalls({ items, calls }) {
+    const left = [...calls];
+    for (const item of items) {
+      if (item.type === 'function_call') {
+        const at = left.findIndex(({ callId }) => callId === item.callId);
+        if (at >= 0) this.#add(left.splice(at, 1)[0]);
+      } else if (item.type === 'function_call_result') {
+        const candidates = (this.#newest.get(item.callId) ?? []).filter(({ isTold }) => !isTold);
+        // A second result of a call is told beside the one that the call has.
+        const call =
+          candidates.find((one) => hasResultOf(one, item)) ?? candidates.find(({ result }) => result === null);
+        if (!call) continue;
+        call.isTold = true;
+        this.#told.set(item, call);
       }
     }
-    /** Each item with the message that it belongs to. @type {{ item: any, block: Block }[]} */
-    this.entries = this.blocks.flatMap((block) =>
-      [...block.items, ...this.#resultsOf(block)].map((item) => ({ item, block })),
-    );
+    for (const call of left) this.#add(call);
+  }
+
+  /** @param {Call} call */
+  #add(call) {
+    const others = this.#newest.get(call.callId)?.filter(({ block }) => block === call.block) ?? [];
+    this.#newest.set(call.callId, [...others, call]);
+  }
+
+  /** The newest call of an id: of several in one answer the first one without a result, or else the last one.
+   *  @param {string} callId */
+  call(callId) {
+    const calls = this.#newest.get(callId) ?? [];
+    return calls.find(({ result }) => result === null) ?? calls.at(-1);
   }
 
   get items() {
@@ -100,12 +141,22 @@ export class History {
   /** The items as a run gets them. An open call that no run has stored may have been executed where it comes from, and
    *  gets the result that says so: the SDK would not send it, and the model would make it again. */
   get itemsOfRun() {
-    return this.blocks.flatMap((block) => [...block.items, ...this.#resultsOf(block, ({ isOfRun }) => !isOfRun)]);
+    const isOfOthers = ({ source }) => source?.id !== RUN.id;
+    return this.blocks.flatMap((block) => [...block.items, ...this.#resultsOf(block, isOfOthers)]);
   }
 
-  /** The ids of calls without a result. */
-  get openCalls() {
-    return new Set([...this.calls.values()].filter(({ result }) => result === null).map(({ callId }) => callId));
+  /** The calls without a result, except those of some messages.
+   *  @param {Block[]} [going] @returns {import('./items.js').OpenCalls} */
+  #openCalls(going = []) {
+    const open = /** @type {import('./items.js').OpenCalls} */ (new Map());
+    for (const [callId, calls] of this.#newest) {
+      const some = calls.filter(({ result, block }) => result === null && !going.includes(block));
+      open.set(
+        callId,
+        some.map(({ invocation }) => invocation),
+      );
+    }
+    return open;
   }
 
   /** The operations that were applied, by id. */
@@ -119,40 +170,53 @@ export class History {
     return calls.flatMap((call) => {
       if (call.isTold) return [];
       if (call.result !== null) return [resultItem(call)];
-      const isNewest = this.calls.get(call.callId) === call;
+      const isNewest = this.#newest.get(call.callId)?.includes(call);
       const isUnknown = this.started.has(call.callId) || mayHaveRun(call.block);
       return isNewest && isUnknown ? [interruptedItem(call.callId, call.name)] : [];
     });
   }
 
+  /** The call that a result is for. @returns {Call | undefined} */
+  #callFor(item) {
+    return item.type === 'function_call_result' ? this.call(item.callId) : undefined;
+  }
+
   /** True if the item repeats a result that its call has already. */
   hasResult(item) {
-    const call = item.type === 'function_call_result' ? this.calls.get(item.callId) : undefined;
+    const call = this.#callFor(item);
     return call !== undefined && call.result !== null && this.items.some((other) => isSameJson(other, item));
   }
 
-  /** True if the result needs no record: stored with its call, it is the last item. */
-  isLastPlainResult(item) {
-    const call = item.type === 'function_call_result' ? this.calls.get(item.callId) : undefined;
-    if (!call || call.result !== null || !isPlainResult(item, call.name)) return false;
+  /** The call of a result that needs no record: stored with its call, it is the last item. @returns {Call | undefined} */
+  #callOfLastPlainResult(item) {
+    const call = this.#callFor(item);
+    if (!call || call.result !== null || !isPlainResult(item, call.name)) return undefined;
     const { calls } = call.block;
-    return (
+    const isLast =
       call.block === this.entries.at(-1)?.block &&
-      calls.slice(calls.indexOf(call) + 1).every(({ result }) => result === null)
-    );
+      calls.slice(calls.indexOf(call) + 1).every(({ result }) => result === null);
+    return isLast ? call : undefined;
   }
 
-  /** Returns the messages that add items at the end. */
-  appended(items, record) {
-    const rest = items.filter((item) => !this.hasResult(item));
+  /** Returns the items with the source of who stores them: `source`, or without one that of the call which an item
+   *  writes anew. @param {any[]} items @param {Source} [source] @returns {Entry[]} */
+  sourced(items, source) {
+    const sourceOf = ({ type, callId }) => (type === 'function_call' ? this.call(callId)?.block.source : undefined);
+    return items.map((item) => ({ item, source: source ?? sourceOf(item) }));
+  }
+
+  /** Returns the messages that add items at the end. @param {Entry[]} entries @param {ItemRecord} [record] */
+  appended(entries, record) {
+    const rest = entries.filter(({ item }) => !this.hasResult(item));
     const [first] = rest;
-    if (rest.length === 1 && !record && this.isLastPlainResult(first)) return plainResultMessage(first);
-    return rest.length || record ? messagesOf(rest, { openCalls: this.openCalls, record }) : [];
+    const call = rest.length === 1 && !record ? this.#callOfLastPlainResult(first.item) : undefined;
+    if (call) return plainResultMessage(first.item, call.invocation);
+    return rest.length || record ? messagesOf(rest, { openCalls: this.#openCalls(), record }) : [];
   }
 
   /** Returns the message which says that the tool of a call begins. */
   starting(callId) {
-    return messagesOf([], { openCalls: new Set(), record: { starts: [callId] } });
+    return [recordMessage({ starts: [callId] })];
   }
 
   /** Returns the change that puts the result of a tool in the place of the one which says that it was interrupted. */
@@ -160,43 +224,50 @@ export class History {
     const at = this.entries.findLastIndex(
       (entry) => entry.item.type === 'function_call_result' && entry.item.callId === item.callId,
     );
-    return this.replaced(at, [item, ...this.items.slice(at + 1)]);
+    return this.replaced(at, [{ ...this.entries[at], item }, ...this.entries.slice(at + 1)]);
   }
 
   /** Returns the message from which on the history is `items`. What precedes it stays in the session, and is shown. */
   compacted(items) {
     const operations = [...this.operations].map(([id, digest]) => ({ id, digest }));
-    const record = { startsHistory: true, ...(operations.length && { operations }) };
-    return { messages: messagesOf(items, { openCalls: new Set(), record, keepOnly: true }) };
+    return { messages: [recordMessage({ items, startsHistory: true, ...(operations.length && { operations }) })] };
   }
 
-  /** Returns the messages that put `items` in the place of everything from `start` on, and the ids of the messages
-   *  that go for them. A message is replaced as a whole, with the calls of results that go. */
-  replaced(start, items, operation) {
+  /** Returns the messages that put `entries` in the place of everything from `start` on, and the ids of the messages
+   *  that go for them. A message is replaced as a whole, with the calls of results that go.
+   *  @param {number} start @param {Entry[]} entries @param {{ id: string, digest: string }} [operation] */
+  replaced(start, entries, operation) {
     const first = Math.min(...this.entries.slice(start).map((entry) => this.blocks.indexOf(this.#callBlock(entry))));
     const block = Number.isFinite(first) ? this.blocks[first] : undefined;
     const from = block ? this.entries.findIndex((entry) => this.blocks.indexOf(entry.block) >= first) : start;
     const going = block ? this.blocks.slice(first) : [];
-    const isOver = (callId) => !this.started.has(callId) || going.includes(this.calls.get(callId)?.block);
+    const isOver = (callId) =>
+      !this.started.has(callId) || going.some(({ calls }) => calls.includes(this.call(callId)));
     const isGoing = ({ items: itsItems, calls, record: { items: stored, starts } }) =>
       itsItems.length || calls.length || stored || starts?.every(isOver);
     const removes = going.filter(isGoing).map(({ id }) => id);
     const operations = [...going.flatMap(({ record }) => record.operations ?? []), ...(operation ? [operation] : [])];
-    const kept = [...this.items.slice(from, Math.max(start, from)), ...items];
+    const kept = [...this.entries.slice(from, Math.max(start, from)), ...entries];
     const record = { ...(removes.length && { removes }), ...(operations.length && { operations }) };
     const startsHistory = going.some((one) => one.record.startsHistory);
     return { ...this.#replacement(kept, startsHistory ? { ...record, startsHistory } : record, going), removes };
   }
 
+  /** @param {Entry[]} kept */
   #replacement(kept, record, going) {
-    const openCalls = new Set([...this.openCalls].filter((id) => !going.includes(this.calls.get(id)?.block)));
+    const openCalls = this.#openCalls(going);
     if (!kept.length && !record.operations && !record.startsHistory) return { messages: [] };
-    return { messages: messagesOf(kept, { openCalls, record }) };
+    // What a compaction keeps is shown already, by the messages before it.
+    const compacted = kept.filter(({ block }) => block?.isRecord && block.record.startsHistory);
+    if (!compacted.length) return { messages: messagesOf(kept, { openCalls, record }) };
+    const items = compacted.map(({ item }) => item);
+    const rest = messagesOf(kept.slice(items.length), { openCalls });
+    return { messages: [recordMessage({ items, ...record }), ...rest] };
   }
 
   /** The first message that has to be written again without the entry: of a result, that of its call. */
   #callBlock({ item, block }) {
-    const call = item.type === 'function_call_result' ? this.calls.get(item.callId) : undefined;
+    const call = this.#told.get(item);
     if (!call) return block;
     return this.blocks.indexOf(call.block) < this.blocks.indexOf(block) ? call.block : block;
   }
@@ -235,7 +306,7 @@ export class HistoryStore extends TaskQueue {
       const { messages, removes = [] } = made;
       // Of two that remove the same, one has its append rejected. A notice is erased with what it is about.
       const isNotice = !messages.length && removes.length > 0;
-      const appended = isNotice ? messagesOf([], { openCalls: new Set(), record: { removes } }) : messages;
+      const appended = isNotice ? [recordMessage({ removes })] : messages;
       if (!appended.length) return { made, before: history.revision, left: [] };
       const ids = await this.#messages.append(appended, history.revision);
       return { made, before: history.revision, left: [...history.left, ...removes, ...(isNotice ? ids : [])] };

@@ -12,6 +12,14 @@ export const RECORD = 'openai-agents';
  *  @typedef {{ items?: object[], removes?: string[], startsHistory?: boolean, starts?: string[],
  *    operations?: { id: string, digest: string }[] }} ItemRecord */
 
+/** Who has stored a message: `Message.source`. @typedef {import('../../types.js').MessageSource} Source */
+/** An item, and the source of the message that has it. @typedef {{ item: any, source?: Source }} SourcedItem */
+
+/** The invocations of stored calls without a result, in their order, by the id of the call.
+ *  @typedef {Map<string, string[]>} OpenCalls */
+
+const isSameSource = (left, right) => left?.type === right?.type && left?.id === right?.id;
+
 const DATA_URL = /^data:([^;,]*);base64,(.*)$/s;
 
 function mediaPart(type, source, name) {
@@ -49,7 +57,7 @@ function contentParts(content) {
 }
 
 /** The result of a call as the session keeps it. */
-function resultOf({ output }) {
+export function resultOf({ output }) {
   return output?.type === 'text' && typeof output.text === 'string' ? output.text : asStored(output ?? null);
 }
 
@@ -77,56 +85,73 @@ class Draft {
   messages = [];
   /** The answer to which items are added. @type {any} */
   #answer = null;
+  /** By id, the calls of the newest answer that has one. @type {Map<string, { answer: any, parts: any[] }>} */
+  #calls = new Map();
 
-  /** @param {Set<string>} openCalls of stored calls without a result */
+  /** @param {OpenCalls} openCalls */
   constructor(openCalls) {
-    this.openCalls = new Set(openCalls);
+    this.openCalls = new Map([...openCalls].map(([callId, invocations]) => [callId, [...invocations]]));
   }
 
-  add(item) {
-    if (item.type === 'function_call_result') return this.#addResult(item);
+  /** @param {SourcedItem} sourced */
+  add({ item, source }) {
+    if (item.type === 'function_call_result') return this.#addResult(item, source);
     const isMessage = item.type === 'message' || (item.type === undefined && typeof item.role === 'string');
     if (isMessage && item.role !== 'assistant') {
-      this.#begin(item.role === 'system' ? 'system' : 'user', item, contentParts(item.content));
+      this.#begin(item.role === 'system' ? 'system' : 'user', source, item, contentParts(item.content));
       this.#answer = null;
       return;
     }
-    if (this.#answer?.hasResults) this.#answer = null;
-    const answer = this.#answer ?? this.#begin('assistant');
+    if (this.#answer?.hasResults || !isSameSource(this.#answer?.source, source)) this.#answer = null;
+    const answer = this.#answer ?? this.#begin('assistant', source);
     this.#answer = answer;
     answer.items.push(item);
     if (isMessage) answer.parts.push(...contentParts(item.content));
     if (item.type === 'reasoning' && reasoningText(item))
       answer.parts.push({ type: 'reasoning', text: reasoningText(item) });
-    if (item.type === 'function_call') {
-      answer.parts.push({ type: 'tool', callId: item.callId, name: item.name, arguments: item.arguments });
-    }
+    if (item.type === 'function_call') this.#addCall(answer, item);
   }
 
-  #addResult(item) {
-    const part = this.#answer?.parts.findLast((call) => call.type === 'tool' && call.callId === item.callId);
-    if (part && part.result === undefined) {
-      part.result = resultOf(item);
-      this.#answer.hasResults = true;
-      this.#answer.items.push(item);
-      return;
-    }
-    if (!part && this.openCalls.delete(item.callId)) this.addStoredResult(item);
-    this.#answer ??= this.#begin('assistant');
+  #addCall(answer, { callId, name, arguments: args }) {
+    const part = { type: 'tool', callId, name, arguments: args, result: undefined };
+    answer.parts.push(part);
+    const newest = this.#calls.get(callId);
+    const earlier = newest && newest.answer === answer ? newest.parts : [];
+    this.#calls.set(callId, { answer, parts: [...earlier, part] });
+  }
+
+  /** A result belongs to the answer before it, whoever has stored that. */
+  #addResult(item, source) {
+    const drafted = this.#calls.get(item.callId);
+    const part = drafted?.parts.find(({ result }) => result === undefined);
+    const invocation = drafted ? undefined : this.openCalls.get(item.callId)?.shift();
+    if (part) part.result = resultOf(item);
+    if (invocation !== undefined) this.addStoredResult(item, invocation);
+    this.#answer ??= this.#begin('assistant', source);
     this.#answer.items.push(item);
+    // A call that follows may have the id of the one that is answered here.
+    this.#answer.hasResults = true;
   }
 
   /** Answers a call that is stored. */
-  addStoredResult(item) {
-    const { callId } = item;
-    this.toolMessages.push({ role: 'tool', parts: [{ type: 'tool_result', callId, result: resultOf(item) }] });
+  addStoredResult(item, invocation) {
+    const part = { type: 'tool_result', callId: invocation, result: resultOf(item) };
+    this.toolMessages.push({ role: 'tool', parts: [part] });
   }
 
-  #begin(role, item, parts = []) {
-    const message = { role, items: item ? [item] : [], parts, hasResults: false };
+  #begin(role, source, item, parts = []) {
+    const message = { role, source, items: item ? [item] : [], parts, hasResults: false };
     this.messages.push(message);
     return message;
   }
+}
+
+/** The parts in an order in which they are one message: the session begins another one at what follows a result. */
+function partsOfOneMessage(parts) {
+  const isCall = ({ type }) => type === 'tool';
+  const answered = parts.findIndex((part) => isCall(part) && part.result !== undefined);
+  const isOne = answered < 0 || parts.slice(answered).every(isCall);
+  return isOne ? parts : [...parts.filter((part) => !isCall(part)), ...parts.filter(isCall)];
 }
 
 /** Without the results at the end that the calls of the message have anyway, in their order. */
@@ -142,29 +167,35 @@ function withoutPlainResults({ items, parts }) {
 }
 
 function storedMessage(drafted, extra) {
-  const { role, parts } = drafted;
+  const { role } = drafted;
+  const parts = partsOfOneMessage(drafted.parts);
+  const source = drafted.source ? { source: drafted.source } : {};
   const kept = withoutPlainResults(drafted);
   const record = { ...(!isSameJson(kept, itemsOfParts(role, parts)) && { items: kept }), ...extra };
-  if (!Object.keys(record).length) return { role, parts };
-  return { role, parts: [recordPart(RECORD, record, parts), ...parts] };
+  if (!Object.keys(record).length) return { role, parts, ...source };
+  return { role, parts: [recordPart(RECORD, record, parts), ...parts], ...source };
 }
 
-/** Returns the messages for `Session.append`. `record` is kept with the first of them. `keepOnly` stores items that the
- *  conversation shows elsewhere already: as a record alone.
- *  @param {object[]} items @param {{ openCalls: Set<string>, record?: ItemRecord, keepOnly?: boolean }} options */
-export function messagesOf(items, { openCalls, record = {}, keepOnly = false }) {
-  if (keepOnly) return [{ role: 'assistant', parts: [recordPart(RECORD, { items, ...record }, [])] }];
+/** Returns the message that has a record and nothing that a conversation shows.
+ *  @param {ItemRecord} record @param {Source} [source] */
+export const recordMessage = (record, source) =>
+  storedMessage({ role: 'assistant', source, items: [], parts: [] }, record);
+
+/** Returns the messages for `Session.append`. `record` is kept with the first of them.
+ *  @param {SourcedItem[]} items @param {{ openCalls: OpenCalls, record?: ItemRecord }} options */
+export function messagesOf(items, { openCalls, record = {} }) {
   const draft = new Draft(openCalls);
   for (const item of items) draft.add(item);
   const { messages } = draft;
-  if (Object.keys(record).length && !messages.length) messages.push({ role: 'assistant', items: [], parts: [] });
-  return [...draft.toolMessages, ...messages.map((message, at) => storedMessage(message, at === 0 ? record : {}))];
+  const stored = messages.map((message, at) => storedMessage(message, at === 0 ? record : {}));
+  if (Object.keys(record).length && !messages.length) stored.push(recordMessage(record));
+  return [...draft.toolMessages, ...stored];
 }
 
 /** Returns the message for `Session.append` that answers a stored call with a result which needs no record. */
-export function plainResultMessage(item) {
-  const draft = new Draft(new Set());
-  draft.addStoredResult(item);
+export function plainResultMessage(item, invocation) {
+  const draft = new Draft(new Map());
+  draft.addStoredResult(item, invocation);
   return draft.toolMessages;
 }
 

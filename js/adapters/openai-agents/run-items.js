@@ -65,28 +65,28 @@ export class RunItems {
 
   /** Returns the change of the history for items that the runner stores, and `end`, to be called when it is stored.
    *  They take the place of what was stored early, which a filter or a guardrail may have changed since.
-   *  @param {import('./history.js').History} history @param {any[]} items
+   *  @param {import('./history.js').History} history @param {import('./history.js').Entry[]} entries
    *  @param {{ id: string, digest: string }} [operation] */
-  change(history, items, operation) {
+  change(history, entries, operation) {
     const record = operation && { operations: [operation] };
     const start = history.entries.length - this.#early.length;
     const early = start < 0 ? [] : history.items.slice(start);
     const ended = (rest) => () => {
-      this.#stored.push(...items);
+      this.#stored.push(...entries.map(({ item }) => item));
       this.#early = rest;
     };
     if (!hasSameItems(early, this.#early)) {
       // Somebody else has written meanwhile.
       const known = new ItemCount(this.#early);
-      const missing = items.filter((item) => !known.take(item));
+      const missing = entries.filter(({ item }) => !known.take(item));
       return { messages: history.appended(missing, record), end: ended([]) };
     }
-    const differs = early.findIndex((item, at) => canonicalJson(item) !== canonicalJson(items[at] ?? null));
-    if (differs < 0) return { messages: history.appended(items.slice(early.length), record), end: ended([]) };
-    if (differs === items.length) {
+    const differs = early.findIndex((item, at) => canonicalJson(item) !== canonicalJson(entries[at]?.item ?? null));
+    if (differs < 0) return { messages: history.appended(entries.slice(early.length), record), end: ended([]) };
+    if (differs === entries.length) {
       return { messages: record ? history.appended([], record) : [], end: ended(early.slice(differs)) };
     }
-    return { ...history.replaced(start + differs, items.slice(differs), operation), end: ended([]) };
+    return { ...history.replaced(start + differs, entries.slice(differs), operation), end: ended([]) };
   }
 
   /** Returns the items of a model's input that are newer than what the session has: the question of the run, then

@@ -4,7 +4,7 @@ import { RethreadError } from '../../error.js';
 import { asStored } from '../message-record.js';
 import { canonicalJson, isSameJson } from '../plain.js';
 import { durableAgent } from './durable-agent.js';
-import { HistoryStore, ofRun } from './history.js';
+import { HistoryStore, RUN } from './history.js';
 import { checkedItems } from './checked-items.js';
 import { newest, withoutOrphans } from './pairs.js';
 import { RunItems } from './run-items.js';
@@ -42,16 +42,21 @@ function isApplied(history, { id, digest }) {
   throw new RethreadError('conflict', `the operation ${id} was applied with another transaction`);
 }
 
-/** The items with the replacement in the place of the first call of its id, and without others of that id. */
-function withReplacedCall(items, { type, callId, replacement }) {
+/** The entries with the replacement in the place of the first call of its id, and without others of that id.
+ *  @param {import('./history.js').Entry[]} entries */
+function withReplacedCall(entries, { type, callId, replacement }) {
   if (type !== 'replace_function_call') throw invalid('the only mutation of history is "replace_function_call"');
-  const isCall = (item) => item.type === 'function_call' && item.callId === callId;
-  const first = items.findIndex(isCall);
-  return items.flatMap((item, at) => (isCall(item) ? (at === first ? [asStored(replacement)] : []) : [item]));
+  const isCall = ({ item }) => item.type === 'function_call' && item.callId === callId;
+  const first = entries.findIndex(isCall);
+  const replaced = (entry, at) => (at === first ? [{ ...entry, item: asStored(replacement) }] : []);
+  return entries.flatMap((entry, at) => (isCall(entry) ? replaced(entry, at) : [entry]));
 }
 
 /** True for what the SDK's runner passes; an application passes none. @returns {value is object} */
 const isContext = (value) => typeof value === 'object' && value !== null;
+
+/** The source of what is stored with the context of a run, and without. */
+const sourceOf = (runContext) => (isContext(runContext) ? RUN : undefined);
 
 export class AgentsSession {
   acceptsRunContext = /** @type {const} */ (true);
@@ -115,7 +120,7 @@ export class AgentsSession {
         if (start < 0 || !isSameJson(history.items.slice(start), expectedSuffix)) {
           throw new RethreadError('conflict', 'the history does not end with the items that are to be replaced');
         }
-        return history.replaced(start, replacement, operation);
+        return history.replaced(start, history.sourced(replacement, sourceOf(runContext)), operation);
       });
     });
   }
@@ -125,8 +130,8 @@ export class AgentsSession {
     if (!Array.isArray(mutations)) throw invalid('`mutations` must be a list');
     await this.store.queued(() =>
       this.store.change((history) => {
-        const changed = mutations.reduce(withReplacedCall, history.items);
-        const first = history.items.findIndex((item, at) => !isSameJson(item, changed[at] ?? null));
+        const changed = mutations.reduce(withReplacedCall, history.entries);
+        const first = history.entries.findIndex(({ item }, at) => !isSameJson(item, changed[at]?.item ?? null));
         return first < 0 ? { messages: [] } : history.replaced(first, changed.slice(first));
       }),
     );
@@ -162,8 +167,7 @@ export class AgentsSession {
     const run = this.runOf(runContext);
     const changed = await this.store.change((history) => {
       if (operation && isApplied(history, operation)) return { messages: [], end() {} };
-      const made = run.change(history, items, operation);
-      return isContext(runContext) ? { ...made, messages: ofRun(made.messages) } : made;
+      return run.change(history, history.sourced(items, sourceOf(runContext)), operation);
     });
     changed.made.end();
     return changed;

@@ -1,9 +1,11 @@
 // An answer that TanStack gives another id while it grows: the text after a tool's result has an id of its own, and the
-// message with the call takes it. Here it keeps the first one.
+// message with the call takes it. Here it keeps the first one. TanStack dates what it makes, and keeps that time:
+// without one, an answer that begins as the one before cannot be told from another answer to the same question.
 
 import { isObject, isSame } from '../plain.js';
 
-const timeOf = ({ createdAt }) => (createdAt === undefined ? undefined : new Date(createdAt).getTime());
+/** `NaN` without a time, which equals nothing. */
+const timeOf = ({ createdAt }) => new Date(createdAt ?? Number.NaN).getTime();
 
 /** True if the second message is the first one with another id, and perhaps more parts. */
 function isRenamed(before, after) {

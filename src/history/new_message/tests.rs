@@ -159,3 +159,35 @@ fn r57_results_of_parallel_calls_with_one_id_are_assigned_in_order() {
         .collect();
     assert_eq!(results, [("1", Some(3)), ("2", Some(3))]);
 }
+
+/// The results of the history's calls, in their order.
+fn results(history: &History) -> Vec<Option<String>> {
+    let text =
+        |call: &crate::tool::ToolInvocation| call.result.as_ref().map(|result| result.content.as_str().to_owned());
+    history.invocations().iter().map(text).collect()
+}
+
+#[test]
+fn r57_a_result_answers_a_call_before_it_and_no_later_one_with_its_id() {
+    let call = r#"{"role":"assistant","parts":[{"type":"tool","callId":"a","name":"f"}]}"#;
+    let result = |n: u32| format!(r#"{{"role":"tool","parts":[{{"type":"tool_result","callId":"a","result":{n}}}]}}"#);
+    let (one, two) = (result(1), result(2));
+    let one_and_two = [Some("1".to_owned()), Some("2".to_owned())];
+    for (first, second, expected) in [
+        (format!("[{call}]"), format!("[{one},{call}]"), [Some("1".to_owned()), None]),
+        (format!("[{call}]"), format!("[{one},{call},{two}]"), one_and_two.clone()),
+        ("[]".to_owned(), format!("[{call},{one},{call}]"), [Some("1".to_owned()), None]),
+        ("[]".to_owned(), format!("[{call},{one},{call},{two}]"), one_and_two.clone()),
+        // Both are open: the newest one before the result takes it.
+        ("[]".to_owned(), format!("[{call},{call},{two},{one}]"), one_and_two.clone()),
+        // A result before the only call that can take it is that one's.
+        (format!("[{call},{one}]"), format!("[{two},{call}]"), one_and_two),
+    ] {
+        let mut history = History::new(Seed(1));
+        append(&mut history, &first).unwrap();
+        append(&mut history, &second).unwrap();
+        assert_eq!(results(&history), expected, "{first} {second}");
+    }
+    let unknown = format!("[{one},{call},{one},{one}]");
+    assert!(appended(&unknown).is_err());
+}

@@ -121,6 +121,25 @@ fn r61_messages_of_other_sdks_are_named_and_rejected() {
     refused(&ui_messages(), CHAT, "UIMessage of the AI SDK");
 }
 
+#[test]
+fn r61_the_sentence_names_what_stores_messages_of_an_sdk() {
+    let tanstack = json!([{ "role": "user", "content": "hi" }, { "role": "tool", "toolCallId": "c1", "content": "x" }]);
+    let [langchain, ..] = langchain();
+    for (messages, way_in) in [
+        (ui_messages(), "fromUIMessages() of \"rethread/ai-sdk\""),
+        (model_messages(), "fromModelMessages() of \"rethread/ai-sdk\""),
+        (langchain, "chatMessageHistory(session).addMessages() of \"rethread/langchain\""),
+        (agents(), "agentsSession(session).addItems() of \"rethread/openai-agents\""),
+        (tanstack, "chatPersistence(store).setItem(id, { messages }) of \"rethread/tanstack-ai\""),
+    ] {
+        for dialect in ALL {
+            refused(&list_of(dialect, &messages), dialect, way_in);
+        }
+    }
+    let mastra = json!([{ "role": "user", "content": { "format": 2, "parts": [{ "type": "text", "text": "hi" }] } }]);
+    assert!(shapes(&list_of(CHAT, &mastra), CHAT).iter().all(|found| !found.message.contains("rethread/")));
+}
+
 fn own_history(dialect: Dialect) -> Value {
     match dialect {
         Dialect::OpenAiChat => json!([user("q"), calls(&["abcdefghi"]), tool("abcdefghi", "1"), assistant("x")]),
