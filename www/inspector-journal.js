@@ -37,7 +37,7 @@ function facts(pairs) {
 function effectText(effect) {
   if (effect.type === 'call_model') {
     const { origin, pathname } = new URL(effect.request.url); // a query may have a key
-    return `call_model: ${origin}${pathname}, ${bytes(effect.request.body.length)}`;
+    return `call_model: ${effect.request.method} ${origin}${pathname}, ${bytes(effect.request.body?.length ?? 0)}`;
   }
   if (effect.type === 'run_tool') return `run_tool: ${effect.name}, attempt ${effect.attempt}`;
   return `wait: ${effect.ms} ms`;

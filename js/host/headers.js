@@ -61,8 +61,10 @@ function headersError(message, code) {
   return Object.assign(new Error(message), /^[A-Za-z_]{1,40}$/.test(code ?? '') ? { code } : {});
 }
 
-/** The model of a request body, or null. Parameters come first, so that only the beginning is searched. */
+/** The model of a request body, or null. Parameters come first, so that only the beginning is searched. A request that
+ *  picks an answer up has no body. */
 function modelOf(body) {
+  if (!body) return null;
   const head = new TextDecoder().decode(body.subarray(0, 2048));
   const found = /"model"\s*:\s*("(?:[^"\\]|\\.)*")/.exec(head);
   return found ? JSON.parse(found[1]) : null;

@@ -194,7 +194,10 @@ export type Effect =
       type: "call_model";
       id: string;
       dialect: Dialect;
-      request: { method: "POST"; url: string; headers: Record<string, string>; body: Bytes };
+      /** GET picks up an answer on which the service works in the background. */
+      request:
+        | { method: "POST"; url: string; headers: Record<string, string>; body: Bytes }
+        | { method: "GET"; url: string; headers: Record<string, string>; body?: undefined };
       stream: boolean;
       /** The request does not change state at the service, so a host may send it again without asking. Each answer
        *  costs money. */

@@ -34,13 +34,16 @@ pub use decode::{api_request, blocks_of, decode_answer, decode_body, extra_conte
 pub use healing::Healed;
 pub use models::{ModelFacts, PrefixBinding, ThinkingKind};
 pub(crate) use registry::spec;
-pub(crate) use request::{KEY_PREFIXES, TOOLS, Withheld};
+pub(crate) use request::{KEY_PREFIXES, TOOLS, Withheld, percent_encoded};
 pub use request::{
     Parameter, ProviderRequest, Readability, ReasoningField, ReasoningReader, Settings, TOOL_CHOICE, ToolChoice,
     ToolDefinition, check_known_headers, is_plain_header,
 };
 pub use rules::{Dangling, RepairOptions};
-pub(crate) use spec::{DialectSpec, EncodeContext, Pause, ServiceState, StateRefusal, call_id, changed_head};
+pub(crate) use spec::{
+    AnswerForm, DialectSpec, EncodeContext, Pause, ResumableAnswers, ResumedAnswer, ServiceState, StateRefusal,
+    call_id, changed_head,
+};
 pub use spec::{ProviderSummary, Wire, tool_name};
 pub use stream::{
     AnswerBlock, AnswerStatus, Assembled, AssembledCall, BlockBody, InputTransformation, StreamAssembler, StreamEvent,

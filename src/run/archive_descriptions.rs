@@ -73,6 +73,10 @@ impl JournalEntry {
                     out.bool("restartsChain", true);
                 }
             }
+            Self::Background(answer) => {
+                let response = answer.as_ref().map(|answer| answer.response.as_str());
+                out.text_or_null("responseId", response);
+            }
             Self::Selected(selection) => {
                 out.array("ranges", |list| {
                     for range in &selection.ranges {
@@ -106,6 +110,7 @@ impl JournalEntry {
             Self::HandedOff { .. } => "handed_off",
             Self::Selected(_) => "history_selected",
             Self::Healed { .. } => "healed",
+            Self::Background(_) => "background_answer",
         }
     }
 }

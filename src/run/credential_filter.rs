@@ -1,7 +1,7 @@
 //! Removes credentials from the error texts of providers, which may quote the request.
 
 use crate::json::JsonStr;
-use crate::provider::{Assembled, KEY_PREFIXES, ProviderRequest, StreamEvent, WireError, withhold};
+use crate::provider::{Assembled, KEY_PREFIXES, ProviderRequest, StreamEvent, WireError, percent_encoded, withhold};
 
 /// The text that replaces a credential.
 const REDACTED: &str = "[redacted]";
@@ -70,19 +70,6 @@ impl CredentialFilter {
         error.message = self.redact(&error.message);
         error.code = error.code.as_deref().map(|code| self.redact(code));
     }
-}
-
-/// Encodes a text as in the query of an address.
-fn percent_encoded(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    out
 }
 
 /// Removes every word with the prefix of a known provider's keys, also after a line break, `=`, `"` or `/`.

@@ -28,10 +28,11 @@ pub struct Effect {
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum EffectKind {
-    /// Send this request. `repeatable`: it has no effect at the service, so it may be sent again. `not_before`: the
+    /// Send this request, which has no body with the method GET. `repeatable`: it has no effect at the service, so it may be sent again. `not_before`: the
     /// time before which it must not be sent.
     CallModel {
         dialect: Dialect,
+        method: Method,
         url: String,
         headers: Vec<(String, String)>,
         body: Rc<Vec<u8>>,
@@ -44,6 +45,26 @@ pub enum EffectKind {
     /// Wait this long, in milliseconds. A host that sleeps instead answers at once; the next effect then says until
     /// when.
     Wait { ms: Ms },
+}
+
+/// The method of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Calls the model.
+    Post,
+    /// Picks an answer up that the service has, or works on.
+    Get,
+}
+
+impl Method {
+    /// Returns its name in HTTP.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Post => "POST",
+            Self::Get => "GET",
+        }
+    }
 }
 
 /// An input of the host or the binding.
@@ -175,11 +196,16 @@ pub struct Save {
 }
 
 impl Save {
-    /// Returns true if the run must not go on before the save is in the store: it has a decision, or the result of a
-    /// call that other writers may answer, of which the first stored result counts.
+    /// Returns true if the save must be in the store soon: it has a decision, the result of a call that other writers may
+    /// answer, of which the first stored result counts, or the answer on which a service works in the background.
     #[must_use]
     pub fn is_urgent(&self) -> bool {
-        self.has_decision() || self.has_async_result
+        self.has_decision() || self.has_async_result || self.has_background_answer()
+    }
+
+    /// Returns true if the save has an answer that another process may pick up.
+    fn has_background_answer(&self) -> bool {
+        self.kind.journal().iter().any(|entry| matches!(entry, JournalEntry::Background(Some(_))))
     }
 
     /// Returns true if the save has a person's decision: an approval, which must be in the store before its tool runs,

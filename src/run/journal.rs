@@ -1,5 +1,6 @@
 //! The journal of an unfinished run (R18).
 
+use super::background_answer::BackgroundAnswer;
 use super::setup::{Persistence, RunSetup};
 use crate::clock::Ms;
 use crate::encoding::{TextSource, encode_fields};
@@ -140,6 +141,10 @@ pub enum JournalEntry {
         #[cbor(default)]
         restarts_chain: bool,
     },
+    /// The service works on the answer to the newest model call, and goes on when nobody reads it. `None`: it gives none
+    /// any more, and the model is called again.
+    #[n(17)]
+    Background(#[n(0)] Option<BackgroundAnswer>),
 }
 
 /// The pause of an unfinished run before the next attempt of its model call.
@@ -260,6 +265,7 @@ impl JournalEntry {
             | Self::HandedOff { .. }
             | Self::Selected(_)
             | Self::Healed { .. }
+            | Self::Background(_)
             | Self::Completed(_) => self.seal(),
         }
     }

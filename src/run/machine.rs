@@ -455,8 +455,11 @@ impl Run {
     /// Returns the end of the pause, if the run pauses before it repeats a model call.
     #[must_use]
     pub fn retry_at(&self) -> Option<Ms> {
-        let RunState::AwaitingRetry(state) = &self.state else { return None };
-        state.retry_at()
+        match &self.state {
+            RunState::AwaitingRetry(state) => state.retry_at(),
+            RunState::AwaitingModel(state) => state.retry_at(),
+            _ => None,
+        }
     }
 
     /// Returns the outcome; of a run in progress, the outcome so far.
@@ -546,6 +549,9 @@ pub(super) fn enter(turn: &mut RunData, mut next: NextState, context: &mut RunCo
             NextState::SendComposed(composed) => send(turn, composed, Vec::new()),
             NextState::Send(request) => {
                 return RunState::AwaitingModel(Box::new(AwaitingModel::enter(turn, request, context)));
+            }
+            NextState::PickUp(answer, not_before) => {
+                return RunState::AwaitingModel(Box::new(AwaitingModel::pick_up(turn, *answer, not_before, context)));
             }
             NextState::Pause(pause) => {
                 return RunState::AwaitingRetry(Box::new(AwaitingRetry::enter(turn, pause, context.now)));

@@ -1,6 +1,7 @@
 //! What a state of a run returns: the next state, with the data that it starts with.
 
 use super::approval::ResumedCalls;
+use super::background_answer::BackgroundAnswer;
 use super::outcome::RunStatus;
 use super::retry::ReplayQuestion;
 use crate::clock::Ms;
@@ -30,6 +31,8 @@ pub(super) enum NextState {
     SendComposed(ComposedRequest),
     /// Sends a request to the model.
     Send(ModelRequest),
+    /// Picks up the answer on which the service works in the background, after the pause with this end.
+    PickUp(Box<BackgroundAnswer>, Option<Ms>),
     /// Pauses before it repeats a request.
     Pause(RetryPause),
     /// Asks the application whether a request may be repeated, after the pause.

@@ -194,6 +194,7 @@ impl TurnRedaction<'_> {
                 | JournalEntry::HandedOff { .. }
                 | JournalEntry::Selected(_)
                 | JournalEntry::Healed { .. }
+                | JournalEntry::Background(_)
                 | JournalEntry::Retrying { .. } => {}
             }
         }
@@ -310,6 +311,7 @@ fn calls_in_journal<'s>(entry: &'s JournalEntry, live: &'s History) -> &'s [Tool
         | JournalEntry::HandedOff { .. }
         | JournalEntry::Selected(_)
         | JournalEntry::Healed { .. }
+        | JournalEntry::Background(_)
         | JournalEntry::Completed(_)
         | JournalEntry::Partial(_) => &[],
     }

@@ -9,6 +9,7 @@ use super::machine::{Run, enter};
 use super::next_state::{CallAttempt, NextState, RetryPause, TurnEnd};
 use super::replay_safety::RequestDelivery;
 use super::setup::RunSetup;
+use super::state::can_pick_up;
 use super::stored_run::StoredRun;
 use super::stored_turn::{StoredTurn, has_unanswered_call};
 use super::turn::RunData;
@@ -24,11 +25,12 @@ impl Run {
     ///
     /// # Errors
     /// `config_invalid`, and `conflict` for a run that was cancelled; nothing has happened then.
-    pub fn resume(setup: RunSetup, stored: StoredRun, context: &mut RunContext<'_>) -> Result<Self> {
+    pub fn resume(setup: RunSetup, mut stored: StoredRun, context: &mut RunContext<'_>) -> Result<Self> {
         let setup = setup.for_owner();
         setup.check()?;
         stored.check_credentials(&setup.provider)?;
         stored.check_not_cancelled()?;
+        let background = stored.take_background();
         let StoredRun {
             began,
             live,
@@ -84,6 +86,10 @@ impl Run {
         *turn.history_choice_mut() = HistoryChoice::new(&began, selection);
         turn.restore_handoffs(handoffs, context.history)?;
         turn.prefer_first_results(context.history);
+        if let Some(answer) = background.filter(|answer| !is_complete && can_pick_up(&turn, answer)) {
+            let end = pause.map(|pause| pause.not_before).filter(|end| *end > context.now);
+            next = NextState::PickUp(Box::new(answer), end);
+        }
         let state = enter(&mut turn, next, context);
         Ok(Self { turn, state })
     }

@@ -1,6 +1,7 @@
 //! An unfinished run, as its journal has it (R18).
 
 use super::approval::ResumedCalls;
+use super::background_answer::BackgroundAnswer;
 use super::handoff::{Handoff, StoredHandoff, handoffs_mismatch};
 use super::journal::{JournalEntry, RunStart, StoredPause};
 use super::setup::RunSetup;
@@ -51,6 +52,8 @@ pub struct StoredRun {
     pub refused: Vec<String>,
     /// True if its next request restarts a chain of responses, which the service does not continue any more.
     pub restarts_chain: bool,
+    /// The answer on which the service works in the background, if it is that of the newest model call.
+    background: Option<BackgroundAnswer>,
     /// The sealed entries of the journal.
     pub records: Vec<Bytes>,
 }
@@ -65,6 +68,12 @@ impl StoredRun {
             Some((code, _)) if code == ErrorCode::Aborted.as_str() => Err(RunEntry::cancelled_error()),
             _ => Ok(()),
         }
+    }
+
+    /// Takes the answer to the newest model call, if a service works on it in the background.
+    pub(super) fn take_background(&mut self) -> Option<BackgroundAnswer> {
+        let calls = self.model_calls;
+        self.background.take().filter(|answer| answer.call == calls)
     }
 
     /// Checks that a resume passes the run's credentials again. Another dialect has other credentials.
@@ -127,6 +136,7 @@ impl StoredRun {
             selection: None,
             refused: Vec::new(),
             restarts_chain: false,
+            background: None,
             records: Vec::new(),
         }
     }
@@ -264,6 +274,7 @@ impl StoredRun {
                 self.refused.append(&mut refused);
                 self.restarts_chain |= restarts_chain;
             }
+            JournalEntry::Background(answer) => self.background = answer,
             JournalEntry::Withheld { members } => self.withheld = members,
             JournalEntry::Partial(message) => self.partial = Some(message),
             JournalEntry::Retrying { attempt, not_before } => self.pause = Some(StoredPause { attempt, not_before }),

@@ -29,6 +29,7 @@ use crate::tool::{InvocationStatus, ToolInvocation};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
+mod background;
 mod chain;
 mod drop_mark;
 mod outcome;

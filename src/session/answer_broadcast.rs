@@ -41,7 +41,9 @@ impl AnswerBroadcast {
         let mut text: Option<(bool, JsonStr)> = None;
         for event in events {
             let RunEvent::Stream { message_id, event } = event else {
-                if matches!(event, RunEvent::Retrying { .. }) && self.sent.take().is_some() {
+                // An answer that is picked up where it broke off stays.
+                let is_lost = matches!(event, RunEvent::Retrying { .. }) && (run.partial)().is_none();
+                if is_lost && self.sent.take().is_some() {
                     run.send(AnswerNews::Whole(None));
                 }
                 continue;

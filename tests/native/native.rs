@@ -1,6 +1,7 @@
 //! The native tests, as one program. Those of wasm_bindgen_test run in wasm, too.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
+mod background_service;
 mod binding_provider;
 mod damaged_heads;
 mod owners;

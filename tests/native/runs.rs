@@ -8,6 +8,7 @@ mod approval_ids;
 mod approval_orders;
 mod approvals;
 mod async_tools;
+mod background;
 mod bound_reasoning;
 mod changed_bodies;
 mod credentials;

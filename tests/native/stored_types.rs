@@ -12,7 +12,9 @@ use rethread::message::{
     ServiceMark, Source, SourceKind, TemplateSlot, Usage, WireTemplate,
 };
 use rethread::replay::{ReplaySelection, RequestIdentity, SelectedCall, SelectedRange, SentRequest, SentRequestRecord};
-use rethread::run::{JournalEntry, Persistence, RunSnapshot, RunStart, SnapshotOrigin, StoredProvider};
+use rethread::run::{
+    BackgroundAnswer, JournalEntry, Persistence, RunSnapshot, RunStart, SnapshotOrigin, StoredProvider,
+};
 use rethread::session_head::{
     BranchState, HeadMark, Overview, Preview, RunEntry, SessionHead, StoredOwner, UnfinishedErasure,
 };

@@ -2,7 +2,7 @@
 
 use super::wit;
 use crate::error::{Error, ErrorCode, Result};
-use crate::run::{EffectKind, effect_id};
+use crate::run::{EffectKind, Method, effect_id};
 use crate::session::RunDriver;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -273,10 +273,14 @@ fn described(id: u64, effect: &OpenEffect) -> Option<wit::Effect> {
                 arguments: arguments.as_str().to_owned(),
             })
         }
-        EffectKind::CallModel { dialect, url, headers, body, stream, repeatable, not_before } => {
+        EffectKind::CallModel { dialect, method, url, headers, body, stream, repeatable, not_before } => {
             wit::EffectKind::CallModel(wit::ModelCall {
                 run,
                 dialect: dialect.as_str().to_owned(),
+                method: match method {
+                    Method::Post => wit::RequestMethod::Post,
+                    Method::Get => wit::RequestMethod::Get,
+                },
                 url: url.clone(),
                 headers: headers.clone(),
                 body: body.to_vec(),

@@ -79,6 +79,7 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
     service_state: Some(SERVICE_STATE),
     provider_compaction: Some(PROVIDER_COMPACTION),
     paused_turns: Some(PAUSED_TURNS),
+    resumable_answers: None,
     #[cfg(test)]
     recognition: super::recognition::RECOGNITION,
 };

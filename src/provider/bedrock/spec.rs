@@ -94,6 +94,7 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
     service_state: None,
     provider_compaction: None,
     paused_turns: None,
+    resumable_answers: None,
     #[cfg(test)]
     recognition: super::recognition::RECOGNITION,
 };

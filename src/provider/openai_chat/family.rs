@@ -52,6 +52,7 @@ pub(crate) const fn family_spec(
         service_state: None,
         provider_compaction: None,
         paused_turns: None,
+        resumable_answers: None,
         #[cfg(test)]
         recognition: variant.recognition,
     }

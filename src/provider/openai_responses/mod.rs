@@ -1,5 +1,6 @@
 //! OpenAI Responses.
 
+mod background;
 mod content;
 mod decode;
 mod encode;

@@ -1,5 +1,6 @@
 //! OpenAI Responses as a dialect.
 
+use super::background::BACKGROUND_ANSWERS;
 use super::content::CONTENT;
 use super::provider_compaction::PROVIDER_COMPACTION;
 use super::service_state::{CONVERSATION, PREVIOUS_RESPONSE, SERVICE_STATE};
@@ -67,6 +68,7 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
     service_state: Some(SERVICE_STATE),
     provider_compaction: Some(PROVIDER_COMPACTION),
     paused_turns: None,
+    resumable_answers: Some(BACKGROUND_ANSWERS),
     #[cfg(test)]
     recognition: super::recognition::RECOGNITION,
 };

@@ -52,6 +52,8 @@ struct ResponseEvent<'a> {
     /// A delta, a whole text, a part or an annotation.
     value: Option<JsonRef<'a>>,
     error: Option<JsonRef<'a>>,
+    /// Its place in the stream.
+    number: Option<u64>,
 }
 
 impl<'a> ResponseEvent<'a> {
@@ -67,6 +69,7 @@ impl<'a> ResponseEvent<'a> {
             part_index: 0,
             value: None,
             error: None,
+            number: None,
         };
         let mut event_type = None;
         for (key, value) in data.entries() {
@@ -80,6 +83,7 @@ impl<'a> ResponseEvent<'a> {
                 "delta" | "text" | "refusal" | "arguments" | "input" | "part" | "annotation" => {
                     event.value = Some(value);
                 }
+                "sequence_number" => event.number = value.as_u64(),
                 "error" => event.error = Some(value).filter(|value| !value.is_null()),
                 _ => {}
             }
@@ -131,7 +135,10 @@ impl AnswerReader for ResponsesAssembler {
     fn read_event<'a>(&mut self, name: &str, data: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
         // Events after the end belong to another response.
         if self.ended.is_none() && self.meta.error.is_none() {
-            self.apply(&ResponseEvent::read(name, data), out);
+            let event = ResponseEvent::read(name, data);
+            if !self.meta.is_repeated(event.number) {
+                self.apply(&event, out);
+            }
         }
         None
     }
@@ -223,6 +230,7 @@ impl ResponsesAssembler {
     fn read_head(&mut self, response: JsonRef<'_>) {
         self.meta.set_id_and_model(response, &META_MEMBERS);
         self.meta.conversation_id = conversation_of(response).or(self.meta.conversation_id.take());
+        self.meta.is_background |= response.get("background").and_then(JsonRef::as_bool) == Some(true);
         self.unstored |= response.get("store").and_then(JsonRef::as_bool) == Some(false);
         if let Some(list) = response.find("input_transformations") {
             self.meta.transformations = list.items().filter_map(read_transformation).collect();

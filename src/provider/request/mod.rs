@@ -9,6 +9,7 @@ mod parameter_translation;
 mod parameter_values;
 mod parameters;
 mod params_and_headers;
+mod percent_encoding;
 mod provider_request;
 mod settings;
 mod state_owner;
@@ -29,6 +30,7 @@ pub(crate) use parameter_translation::{
 pub(crate) use parameter_values::{flat_schema, nested_schema, stop_list};
 pub use parameters::{Parameter, TranslatedParameter};
 pub(crate) use params_and_headers::RequestHead;
+pub(crate) use percent_encoding::percent_encoded;
 pub use provider_request::ProviderRequest;
 pub use settings::{ReasoningField, Settings};
 pub(crate) use state_owner::{check_input_body, check_owner, with_service_header};

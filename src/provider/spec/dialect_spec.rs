@@ -12,6 +12,7 @@ use super::provider_compaction::ProviderCompaction;
 use super::reasoning_format::{ReasoningDropping, ReasoningFormat};
 #[cfg(test)]
 use super::recognition::Recognition;
+use super::resumable_answers::ResumableAnswers;
 use super::rule_set::RuleSet;
 use super::service_state::ServiceState;
 use super::system_member::SystemMember;
@@ -51,6 +52,8 @@ pub(crate) struct DialectSpec {
     pub provider_compaction: Option<ProviderCompaction>,
     /// Answers that the provider pauses.
     pub paused_turns: Option<PausedTurns>,
+    /// How answers are picked up on which the service works in the background.
+    pub resumable_answers: Option<ResumableAnswers>,
     /// How JavaScript recognizes the dialect.
     #[cfg(test)]
     pub recognition: Recognition,

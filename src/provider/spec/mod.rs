@@ -15,6 +15,7 @@ mod provider_compaction;
 mod reasoning_format;
 #[cfg(test)]
 mod recognition;
+mod resumable_answers;
 mod rule_set;
 mod service_state;
 mod system_member;
@@ -39,6 +40,7 @@ pub use provider_compaction::ProviderSummary;
 pub(crate) use reasoning_format::{ReasoningDropping, ReasoningFormat, bare_model, is_within};
 #[cfg(test)]
 pub(crate) use recognition::{Marks, Recognition};
+pub(crate) use resumable_answers::{AnswerForm, ResumableAnswers, ResumedAnswer};
 pub(crate) use rule_set::{MissingReasoning, RuleSet, UniqueNames};
 pub(crate) use service_state::{ChainCompaction, ChainForm, ServiceState, StateRefusal, changed_head};
 pub(crate) use system_member::SystemMember;

@@ -172,6 +172,8 @@ pub struct Assembled {
     pub error: Option<WireError>,
     /// What the provider did with reasoning of the request.
     pub transformations: Vec<InputTransformation>,
+    /// True if the service works on the answer in the background, so that it can be picked up.
+    pub is_background: bool,
     /// The assistant message in the dialect's format, for the next request. `None` if there is no content.
     pub wire: Option<Json>,
 }

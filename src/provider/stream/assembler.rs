@@ -103,6 +103,11 @@ impl StreamAssembler {
 
     /// Ends the response and returns what was received. Calls of a truncated response are not executable.
     pub fn finish(&mut self) -> Assembled {
+        self.finish_into(&mut Vec::new())
+    }
+
+    /// As [`finish`](Self::finish); appends the events that the end completes.
+    pub(crate) fn finish_into(&mut self, events: &mut Vec<StreamEvent>) -> Assembled {
         match std::mem::replace(&mut self.body, BodyFormat::Events) {
             BodyFormat::Plain(body) => self.reader.read_plain(&body),
             BodyFormat::Array(items) => self.reader.end_array(&items),
@@ -110,10 +115,33 @@ impl StreamAssembler {
             BodyFormat::Frames => {}
             BodyFormat::Unknown { .. } | BodyFormat::Events => {
                 let Self { sse, reader, .. } = self;
-                sse.finish(&mut |event| reader.read(event, true, &mut Vec::new()));
+                sse.finish(&mut |event| reader.read(event, true, events));
             }
         }
         self.reader.done = true;
+        self.reader.answer.assemble(false)
+    }
+
+    /// Prepares for the rest of the response, from another connection. Events that were received before are ignored.
+    pub(crate) fn resume(&mut self) {
+        self.sse = SseParser::default();
+        self.body = BodyFormat::Unknown { buffer: Vec::new(), blank: 0 };
+        self.reader.last_event = EventPattern::default();
+        self.reader.done = false;
+        let meta = self.reader.answer.meta_mut();
+        // What broke is the stream, and not the answer.
+        meta.error = None;
+        meta.resumed_after = meta.last_event;
+    }
+
+    /// Reads the whole response, of which a part was received as a stream, and appends the events of what is new.
+    pub(crate) fn read_rest(&mut self, body: &[u8], events: &mut Vec<StreamEvent>) -> Assembled {
+        self.resume();
+        let text = String::from_utf8_lossy(body);
+        match JsonRef::parse(&text) {
+            Ok(value) if value.is_object() => _ = self.reader.answer.read_event("", value, events),
+            _ => self.reader.answer.meta_mut().set_error(not_json(&text)),
+        }
         self.reader.answer.assemble(false)
     }
 

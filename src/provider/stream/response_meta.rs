@@ -23,6 +23,13 @@ pub(crate) struct ResponseMeta {
     pub usage: Option<Usage>,
     pub error: Option<WireError>,
     pub transformations: Vec<InputTransformation>,
+    /// True if the service works on the answer in the background, so that it can be picked up.
+    pub is_background: bool,
+    /// The number of the newest event of the stream, if the service numbers them.
+    pub last_event: Option<u64>,
+    /// The number of the newest event that was received before the stream was resumed. A service may repeat events up
+    /// to this one.
+    pub resumed_after: Option<u64>,
 }
 
 impl ResponseMeta {
@@ -41,6 +48,16 @@ impl ResponseMeta {
             self.usage = usage;
             out.extend(usage.map(StreamEvent::Usage));
         }
+    }
+
+    /// Notes the number of an event. Returns true for an event that was received before the stream was resumed.
+    pub fn is_repeated(&mut self, number: Option<u64>) -> bool {
+        let Some(number) = number else { return false };
+        if self.resumed_after.is_some_and(|last| number <= last) {
+            return true;
+        }
+        self.last_event = Some(number);
+        false
     }
 
     /// Sets the error, unless there is one already.
@@ -85,6 +102,7 @@ impl ResponseMeta {
             usage: self.usage,
             error: self.error.clone(),
             transformations: self.transformations.clone(),
+            is_background: self.is_background,
             wire,
         }
     }

@@ -10,7 +10,7 @@ use crate::owner::{ConversationCheck, check_conversation};
 use crate::provider::{AnswerStatus, Assembled, Pause, StateRefusal, StreamAssembler, StreamEvent, read_whole, spec};
 use crate::run::answer::{AnsweredCall, answer_message, cut_error, message_without_parts, refusal_of, refused_request};
 use crate::run::context::RunContext;
-use crate::run::effect::{EffectKind, EffectReply, SaveKind};
+use crate::run::effect::{EffectKind, EffectReply, Method, SaveKind};
 use crate::run::event::RunEvent;
 use crate::run::incoming_answer::IncomingAnswer;
 use crate::run::journal::JournalEntry;
@@ -26,7 +26,12 @@ use crate::run::state::dropped_reasoning::report_transformations;
 use crate::run::state::settled_request::{request_headers, settle_healed};
 use crate::run::state_behavior::{AnsweredEffect, StateBehavior};
 use crate::run::turn::RunData;
+use background::BackgroundCall;
 use std::rc::Rc;
+
+mod background;
+
+pub use background::can_pick_up;
 
 /// The run waits for the model's response.
 pub struct AwaitingModel {
@@ -40,6 +45,8 @@ pub struct AwaitingModel {
     response: ReceivedResponse,
     /// The message of a streamed answer, without parts, as it is shown while it comes in.
     shown: Option<Box<Message>>,
+    /// The answer, if the service works on it in the background.
+    background: Option<Box<BackgroundCall>>,
 }
 
 /// A failure that the host reports.
@@ -75,6 +82,7 @@ impl AwaitingModel {
         let provider = &turn.setup().provider;
         let kind = EffectKind::CallModel {
             dialect: provider.dialect,
+            method: Method::Post,
             url: provider.url.clone(),
             headers: request_headers(turn, context),
             body: request.body.clone(),
@@ -89,20 +97,32 @@ impl AwaitingModel {
         let (history, live) = (context.history, turn.live());
         let count = history.id_count() + live.id_count();
         let message_id = free_id(context.ids.new_id(), count, &|id| history.has_id(id) || live.has_id(id));
-        Self { request, message_id, asked_at: context.now, received: 0, response: ReceivedResponse::None, shown: None }
+        let (asked_at, response) = (context.now, ReceivedResponse::None);
+        Self { request, message_id, asked_at, received: 0, response, shown: None, background: None }
     }
 
     /// Returns the answer that is coming in, as it is shown.
     pub fn incoming(&self, now: Ms) -> Option<IncomingAnswer<'_>> {
-        let ReceivedResponse::Streaming(assembler) = &self.response else { return None };
-        IncomingAnswer::new(self.shown.as_ref()?, assembler, now.saturating_sub(self.asked_at))
+        IncomingAnswer::new(self.shown.as_ref()?, self.assembler()?, now.saturating_sub(self.asked_at))
+    }
+
+    /// Returns the end of a pause before the answer is picked up.
+    pub fn retry_at(&self) -> Option<Ms> {
+        self.background.as_ref()?.retry_at()
+    }
+
+    /// Returns the stream that is received, or of which the rest is picked up.
+    fn assembler(&self) -> Option<&StreamAssembler> {
+        match &self.response {
+            ReceivedResponse::Streaming(assembler) => Some(assembler),
+            ReceivedResponse::None | ReceivedResponse::Whole { .. } => self.background.as_ref()?.kept(),
+        }
     }
 
     /// Returns the received part of a streamed answer as it is kept, with this status.
     fn cut_answer(&self, turn: &RunData, status: MessageStatus, context: &RunContext<'_>) -> Option<Message> {
-        let ReceivedResponse::Streaming(assembler) = &self.response else { return None };
         let call = self.answered_call(status, None);
-        answer_message(turn, &assembler.partial(), &call, context).map(|(message, _)| message)
+        answer_message(turn, &self.assembler()?.partial(), &call, context).map(|(message, _)| message)
     }
 
     fn answered_call(&self, status: MessageStatus, container: Option<String>) -> AnsweredCall<'_> {
@@ -111,9 +131,16 @@ impl AwaitingModel {
 
     /// Stops the run. An incomplete streamed answer is kept.
     fn stop(&self, turn: &mut RunData, stop: EarlyStop, context: &RunContext<'_>) -> NextState {
-        let partial = self.cut_answer(turn, stop.message_status(), context);
+        let mut partial = self.cut_answer(turn, stop.message_status(), context);
         let is_cancelled = stop.status == RunStatus::Cancelled;
-        if let ReceivedResponse::Streaming(assembler) = &self.response {
+        if !is_cancelled && self.background.is_some() && turn.setup().on_stop == OnStop::Discard {
+            // A resume picks the answer up: history gets nothing of the turn before, whoever has its request.
+            partial
+                .iter_mut()
+                .filter_map(|partial| partial.answer.as_mut())
+                .for_each(|answer| answer.service_mark = None);
+        }
+        if let Some(assembler) = self.assembler() {
             turn.set_text(assembler.partial().text);
             // A provider that stores conversations keeps the inputs of a cancelled call; history keeps them too.
             // With a conversation the end of the run keeps them, with the mark of the service.
@@ -134,6 +161,9 @@ impl AwaitingModel {
         reply: EffectReply,
         context: &RunContext<'_>,
     ) -> Result<Option<NextState>> {
+        if self.background.as_ref().is_some_and(|background| background.is_pausing()) {
+            return self.end_pause(turn, &reply, context);
+        }
         match (reply, &self.response) {
             (EffectReply::ResponseStarted { status, headers }, ReceivedResponse::None) => {
                 Ok(self.on_start(turn, status, headers, context))
@@ -146,14 +176,14 @@ impl AwaitingModel {
             }
             (EffectReply::ResponseEnd, _) => Ok(self.on_end(turn, context)),
             (EffectReply::Response { status, headers, body }, ReceivedResponse::None) => {
-                Ok(Some(self.on_response(turn, (status, &headers, &body), context)))
+                Ok(self.on_response(turn, (status, &headers, &body), context))
             }
             (EffectReply::Response { .. }, _) => {
                 Err(wrong_state("the response has started already; feed its bytes and end it with `response_end`"))
             }
             (EffectReply::Failed { code, message, sent }, _) => {
                 let failure = HostFailure { code, message, sent };
-                Ok(Some(self.on_failure(turn, failure, context)))
+                Ok(self.on_failure(turn, failure, context))
             }
             (EffectReply::Started | EffectReply::ToolResult { .. } | EffectReply::Pending | EffectReply::Waited, _) => {
                 Err(wrong_state("a `call_model` must be answered by a response or by `failed`"))
@@ -173,15 +203,19 @@ impl AwaitingModel {
         if declared_length(&headers).is_some_and(|length| length > setup.max_response_bytes) {
             return Some(self.too_large(turn, context));
         }
-        if !(200..300).contains(&status) || !setup.provider.stream {
+        let is_streamed = self.background.as_ref().map_or(setup.provider.stream, |background| background.is_streamed());
+        if !(200..300).contains(&status) || !is_streamed {
             self.response = ReceivedResponse::Whole { status, headers, body: Vec::new() };
             return None;
         }
-        let assembler = StreamAssembler::new(setup.provider.dialect);
-        let call = self.answered_call(MessageStatus::Complete, None);
-        self.shown = message_without_parts(turn, &assembler.partial(), &call, context).map(Box::new);
+        let kept = self.background.as_mut().and_then(|background| background.take_kept());
+        let assembler = kept.unwrap_or_else(|| StreamAssembler::new(setup.provider.dialect));
+        if self.shown.is_none() {
+            let call = self.answered_call(MessageStatus::Complete, None);
+            self.shown = message_without_parts(turn, &assembler.partial(), &call, context).map(Box::new);
+            self.report_message_started(turn);
+        }
         self.response = ReceivedResponse::Streaming(assembler);
-        self.report_message_started(turn);
         None
     }
 
@@ -209,12 +243,11 @@ impl AwaitingModel {
             ReceivedResponse::None => {}
             ReceivedResponse::Whole { body, .. } => body.extend_from_slice(bytes),
             ReceivedResponse::Streaming(assembler) => {
-                let mut events = Vec::new();
+                let (mut events, last_event) = (Vec::new(), assembler.meta().last_event);
                 assembler.push(bytes, &mut events);
-                for event in events {
-                    let event = turn.credential_filter().redact_event(event);
-                    turn.emit(RunEvent::Stream { message_id: self.message_id.clone(), event });
-                }
+                self.emit_events(turn, events);
+                self.note_background(turn);
+                self.note_progress(last_event);
             }
         }
         Ok(None)
@@ -224,37 +257,72 @@ impl AwaitingModel {
     fn on_end(&mut self, turn: &mut RunData, context: &RunContext<'_>) -> Option<NextState> {
         match std::mem::replace(&mut self.response, ReceivedResponse::None) {
             ReceivedResponse::None => None,
-            ReceivedResponse::Streaming(mut assembler) => {
-                let assembled = turn.credential_filter().redact_answer(assembler.finish());
-                Some(self.finish_answer(turn, assembled, assembler.container(), context))
-            }
+            ReceivedResponse::Streaming(assembler) => self.on_stream_end(turn, assembler, context),
             ReceivedResponse::Whole { status, headers, body } => {
-                Some(self.on_response(turn, (status, &headers, &body), context))
+                self.on_response(turn, (status, &headers, &body), context)
             }
+        }
+    }
+
+    /// Handles the end of a stream.
+    fn on_stream_end(
+        &mut self,
+        turn: &mut RunData,
+        mut assembler: StreamAssembler,
+        context: &RunContext<'_>,
+    ) -> Option<NextState> {
+        let mut events = Vec::new();
+        let assembled = turn.credential_filter().redact_answer(assembler.finish_into(&mut events));
+        if self.is_background(turn, &assembled) {
+            self.emit_events(turn, events);
+            return self.on_background_end(turn, (assembler, assembled), None, context);
+        }
+        Some(self.finish_answer(turn, assembled, assembler.container(), context))
+    }
+
+    /// Reports a complete answer that was not streamed.
+    fn report_whole(&self, turn: &mut RunData, assembled: &Assembled) {
+        self.report_message_started(turn);
+        if !assembled.text.is_empty() {
+            let event = StreamEvent::TextDelta(assembled.text.clone());
+            turn.emit(RunEvent::Stream { message_id: self.message_id.clone(), event });
         }
     }
 
     /// Handles a complete response that was not streamed.
     fn on_response(
-        &self,
+        &mut self,
         turn: &mut RunData,
         (status, headers, body): (u16, &[(String, String)], &[u8]),
         context: &RunContext<'_>,
-    ) -> NextState {
+    ) -> Option<NextState> {
         if body.len() as u64 > turn.setup().max_response_bytes || !fits_memory(body) {
-            return self.too_large(turn, context);
+            return Some(self.too_large(turn, context));
+        }
+        if self.is_fetched() {
+            return self.on_fetched(turn, (status, headers, body), context);
         }
         let (assembled, container) = read_whole(turn.setup().provider.dialect, body);
         let assembled = turn.credential_filter().redact_answer(assembled);
         if (200..300).contains(&status) {
-            self.report_message_started(turn);
-            if !assembled.text.is_empty() {
-                let event = StreamEvent::TextDelta(assembled.text.clone());
-                turn.emit(RunEvent::Stream { message_id: self.message_id.clone(), event });
+            if self.waits_for(turn, &assembled, context) {
+                return None;
             }
-            return self.finish_answer(turn, assembled, container, context);
+            self.report_whole(turn, &assembled);
+            return Some(self.finish_answer(turn, assembled, container, context));
         }
-        let (error, may_pass) = refused_request(status, &assembled);
+        Some(self.on_refusal(turn, (status, headers, body), &assembled, context))
+    }
+
+    /// Handles a refused request.
+    fn on_refusal(
+        &self,
+        turn: &mut RunData,
+        (status, headers, body): (u16, &[(String, String)], &[u8]),
+        assembled: &Assembled,
+        context: &RunContext<'_>,
+    ) -> NextState {
+        let (error, may_pass) = refused_request(status, assembled);
         let requested = requested_wait(headers, context.now);
         let code = assembled.error.as_ref().and_then(|error| error.code.as_deref()).unwrap_or_default();
         let service = spec(turn.setup().provider.dialect).service_state.as_ref();
@@ -305,7 +373,7 @@ impl AwaitingModel {
     }
 
     /// Handles the host's report that the request failed.
-    fn on_failure(&self, turn: &mut RunData, failure: HostFailure, context: &RunContext<'_>) -> NextState {
+    fn on_failure(&mut self, turn: &mut RunData, failure: HostFailure, context: &RunContext<'_>) -> Option<NextState> {
         let code = failure.code.map(|code| turn.credential_filter().redact(&code));
         let message = turn.credential_filter().redact(&failure.message);
         let error =
@@ -319,15 +387,19 @@ impl AwaitingModel {
                 (RequestEvidence::Aborted, Some(*status))
             }
             // The status is an error, whatever else the body would have said.
-            (ReceivedResponse::Whole { status, headers, body }, _) if !(200..300).contains(status) => {
-                return self.on_response(turn, (*status, headers, body), context);
+            (ReceivedResponse::Whole { status, .. }, _) if !(200..300).contains(status) => {
+                return self.on_end(turn, context);
             }
             (ReceivedResponse::Whole { status, .. }, _) => (RequestEvidence::MaybeProcessed, Some(*status)),
         };
+        if self.background.is_some() {
+            let is_final = code.as_deref() == Some("redirect") || evidence == RequestEvidence::Aborted;
+            return self.on_fetch_failure(turn, error, is_final, context);
+        }
         // A retry would be redirected again.
         let pause = turn.setup().retry.wait_after(self.request.attempt.number, None);
         let pause = pause.filter(|_| code.as_deref() != Some("redirect"));
-        self.after_failure(turn, FailedCall { error, status, evidence, pause }, context)
+        Some(self.after_failure(turn, FailedCall { error, status, evidence, pause }, context))
     }
 
     /// Repeats a request that failed, or fails the run.
@@ -340,12 +412,13 @@ impl AwaitingModel {
         let (Some(ms), ReplaySafety::Safe | ReplaySafety::NeedsApproval) = (pause, safety) else {
             return self.stop(turn, EarlyStop::failed(error), context);
         };
-        let pause = RetryPause {
-            attempt: self.request.attempt.number + 1,
-            not_before: context.now.saturating_add(ms),
-            request: Some(self.request.clone()),
-            save: None,
-        };
+        // The request of an earlier process is built anew.
+        let request = Some(self.request.clone()).filter(|request| !request.body.is_empty());
+        if request.is_none() {
+            turn.uncount_model_call();
+        }
+        let (attempt, not_before) = (self.request.attempt.number + 1, context.now.saturating_add(ms));
+        let pause = RetryPause { attempt, not_before, request, save: None };
         if safety == ReplaySafety::Safe {
             return begin_pause(turn, pause, error);
         }
@@ -356,14 +429,15 @@ impl AwaitingModel {
     }
 
     /// Fails the run without a retry, since the response to the same request would be too large again.
-    pub fn too_large(&self, turn: &mut RunData, context: &RunContext<'_>) -> NextState {
+    pub fn too_large(&mut self, turn: &mut RunData, context: &RunContext<'_>) -> NextState {
+        self.end_background(turn);
         let error = response_too_large(turn.setup().max_response_bytes);
         self.stop(turn, EarlyStop::failed(error), context)
     }
 
     /// Handles a complete answer.
     fn finish_answer(
-        &self,
+        &mut self,
         turn: &mut RunData,
         assembled: Assembled,
         container: Option<String>,
@@ -374,6 +448,7 @@ impl AwaitingModel {
         let pause = spec(provider.dialect).pause_after(reason, provider.params.view());
         let (is_paused, model_continues) = (pause.is_some(), pause == Some(Pause::Resumes));
         if let Some(why) = refusal_of(&assembled, is_paused) {
+            self.end_background(turn);
             let error = cut_error(why, &assembled);
             let call = self.answered_call(MessageStatus::Failed, container);
             let partial = answer_message(turn, &assembled, &call, context).map(|(message, _)| message);
@@ -381,6 +456,7 @@ impl AwaitingModel {
             return EarlyStop::failed(error).with(partial).into();
         }
         if let Some(error) = check_owner_of_answer(turn, &assembled) {
+            self.end_background(turn);
             return EarlyStop::failed(error).into();
         }
         turn.close_effects();

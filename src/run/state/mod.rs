@@ -16,6 +16,6 @@ pub(super) use awaiting_answer_save::AwaitingAnswerSave;
 pub(super) use awaiting_body::{AwaitingBody, begin_call, build_body, replay_body, send};
 pub(super) use awaiting_end_save::AwaitingEndSave;
 pub(super) use awaiting_journal::AwaitingJournal;
-pub(super) use awaiting_model::AwaitingModel;
+pub(super) use awaiting_model::{AwaitingModel, can_pick_up};
 pub(super) use awaiting_retry::{AwaitingRetry, repeat_unconfirmed, repeat_undelivered};
 pub(super) use awaiting_tools::{AwaitingTools, no_waiting_call};

@@ -1,6 +1,6 @@
 //! The effects of a run as JavaScript objects. Each object is made once, and is dropped when its effect is closed.
 
-use crate::run::{Effect, EffectKind, Run};
+use crate::run::{Effect, EffectKind, Method, Run};
 use crate::web::conversion::convert::{object_to_js, set};
 use crate::web::conversion::untrusted_value::member;
 use js_sys::{Array, Object, Uint8Array};
@@ -68,11 +68,11 @@ fn effect_to_js(effect: &Effect) -> JsValue {
                 .json("arguments", arguments.view())
                 .text("argumentsText", arguments_text);
         }),
-        EffectKind::CallModel { dialect, url, headers, body, stream, repeatable, not_before } => {
+        EffectKind::CallModel { dialect, method, url, headers, body, stream, repeatable, not_before } => {
             let value = object_to_js(&|out| {
                 out.text("type", "call_model").text("id", &effect.id).text("dialect", dialect.as_str());
                 out.object("request", |request| {
-                    request.text("method", "POST").text("url", url).object("headers", |out| {
+                    request.text("method", method.as_str()).text("url", url).object("headers", |out| {
                         for (name, value) in headers {
                             out.text(name, value);
                         }
@@ -83,7 +83,9 @@ fn effect_to_js(effect: &Effect) -> JsValue {
                     out.number("notBefore", *time);
                 }
             });
-            set(&member(&value, "request"), "body", &Uint8Array::from(body.as_slice()));
+            if *method == Method::Post {
+                set(&member(&value, "request"), "body", &Uint8Array::from(body.as_slice()));
+            }
             value
         }
     }

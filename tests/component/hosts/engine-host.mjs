@@ -113,13 +113,15 @@ export class EngineHost {
   }
 
   /** Sends a request, and passes the response on as it arrives. Credentials would be added here. */
-  async #callModel(id, { url, headers, body }) {
+  async #callModel(id, { method, url, headers, body }) {
     const abort = new AbortController();
     this.#aborts.set(id, abort);
     let sent = false;
     try {
-      const own = { method: 'POST', redirect: 'manual', signal: abort.signal };
-      const response = await fetch(url, { ...own, headers: Object.fromEntries(headers), body });
+      const own = { method: method.toUpperCase(), redirect: 'manual', signal: abort.signal };
+      // A `get` has no body.
+      const posted = method === 'post' ? { body } : {};
+      const response = await fetch(url, { ...own, ...posted, headers: Object.fromEntries(headers) });
       sent = true;
       this.#answer(id, 'response-started', { status: response.status, headers: [...response.headers] });
       for await (const bytes of response.body) {

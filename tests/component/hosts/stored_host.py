@@ -130,7 +130,9 @@ class StoredHost:
         connection = http.client.HTTPConnection(url.netloc)
         sent = None
         try:
-            connection.request("POST", url.path, call.body, dict(call.headers))
+            target = f"{url.path}?{url.query}" if url.query else url.path
+            # A `get` has no body.
+            connection.request(call.method.upper(), target, call.body or None, dict(call.headers))
             response = connection.getresponse()
             sent = True
             headers = [(name.lower(), value) for name, value in response.getheaders()]

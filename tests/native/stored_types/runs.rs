@@ -124,6 +124,21 @@ fn journal_entries() {
     );
     let entry = JournalEntry::Healed { refused: Vec::new(), restarts_chain: true };
     fixed("journal_chain_restarted", RecordKind::Journal, &entry);
+    let background = BackgroundAnswer {
+        response: "resp_1".into(),
+        call: 2,
+        dialect: Dialect::OpenAiResponses,
+        url: "https://x".into(),
+        is_streamed: true,
+        asked_at: 7,
+        until: 9,
+        pending: vec!["m".into()],
+        kept_head: Some(KeptHead { instructions: 1, tools: 2 }),
+        prefix: Some(PrefixMark { instructions: 1, tools: 2, items: 3, ..PrefixMark::default() }),
+        late_results: vec!["i".into()],
+    };
+    fixed("journal_background", RecordKind::Journal, &JournalEntry::Background(Some(background)));
+    fixed("journal_background_ended", RecordKind::Journal, &JournalEntry::Background(None));
     fixed("journal_retrying", RecordKind::Journal, &JournalEntry::Retrying { attempt: 2, not_before: 1_060_000 });
     fixed("journal_partial", RecordKind::Journal, &JournalEntry::Partial(message()));
     fixed(

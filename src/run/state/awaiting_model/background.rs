@@ -1,0 +1,476 @@
+//! An answer on which the service works in the background: it is picked up where it is, instead of being asked for
+//! again (R18).
+
+use super::{AwaitingModel, FailedCall, ReceivedResponse};
+use crate::clock::Ms;
+use crate::error::{Error, Result};
+use crate::finding::{Finding, FindingCode};
+use crate::history::free_id;
+use crate::message::MessageStatus;
+use crate::provider::{
+    AnswerForm, AnswerStatus, Assembled, ResumableAnswers, ResumedAnswer, StreamAssembler, StreamEvent, read_whole,
+    spec,
+};
+use crate::run::answer::{cut_error, refusal_of, refused_request};
+use crate::run::background_answer::BackgroundAnswer;
+use crate::run::context::RunContext;
+use crate::run::effect::{EffectKind, EffectReply, Method, SaveKind};
+use crate::run::event::RunEvent;
+use crate::run::journal::JournalEntry;
+use crate::run::next_state::{CallAttempt, EarlyStop, ModelRequest, NextState, wrong_state};
+use crate::run::replay_safety::{RequestDelivery, RequestEvidence};
+use crate::run::retry::{is_transient, requested_wait};
+use crate::run::state::settled_request::request_headers;
+use crate::run::turn::RunData;
+use std::rc::Rc;
+
+/// An answer on which the service works in the background, while the run waits for it.
+pub(super) struct BackgroundCall {
+    answer: BackgroundAnswer,
+    form: AnswerForm,
+    /// True once the answer is picked up: what is received is no response to the request.
+    is_fetched: bool,
+    /// The number of the attempt to pick it up, from 1. One that brings something is followed by a first one.
+    attempt: u32,
+    /// The end of the pause, and whether it follows a failure; none while a response is awaited.
+    pause: Option<(Ms, bool)>,
+    /// What was received of a stream that broke off.
+    kept: Option<StreamAssembler>,
+}
+
+impl BackgroundCall {
+    fn new(answer: BackgroundAnswer) -> Self {
+        let form = if answer.is_streamed { AnswerForm::Stream { after: None } } else { AnswerForm::Whole };
+        Self { answer, form, is_fetched: false, attempt: CallAttempt::FIRST.number, pause: None, kept: None }
+    }
+
+    /// Returns what was received of a stream that broke off.
+    pub fn kept(&self) -> Option<&StreamAssembler> {
+        self.kept.as_ref()
+    }
+
+    /// Takes what was received of a stream that broke off, to receive the rest.
+    pub fn take_kept(&mut self) -> Option<StreamAssembler> {
+        let mut kept = self.kept.take()?;
+        kept.resume();
+        Some(kept)
+    }
+
+    /// Returns true if the response that is awaited is a stream.
+    pub fn is_streamed(&self) -> bool {
+        self.form != AnswerForm::Whole
+    }
+
+    /// Returns true while the run pauses before it picks the answer up.
+    pub fn is_pausing(&self) -> bool {
+        self.pause.is_some()
+    }
+
+    /// Returns the end of a pause after a failure.
+    pub fn retry_at(&self) -> Option<Ms> {
+        self.pause.filter(|(_, is_retry)| *is_retry).map(|(end, _)| end)
+    }
+}
+
+/// Returns how the answers of the turn's dialect are picked up.
+fn resumable(turn: &RunData) -> Option<&'static ResumableAnswers> {
+    spec(turn.setup().provider.dialect).resumable_answers.as_ref()
+}
+
+/// Returns the address of an answer; none if it cannot be picked up.
+fn address_of(turn: &RunData, response: &str, form: AnswerForm) -> Option<String> {
+    let provider = &turn.setup().provider;
+    let (request_url, params) = (&provider.url, provider.params.view());
+    resumable(turn).and_then(|resumable| (resumable.address)(&ResumedAnswer { request_url, params, response, form }))
+}
+
+/// Returns true if a run of this provider can pick an answer up.
+pub fn can_pick_up(turn: &RunData, answer: &BackgroundAnswer) -> bool {
+    answer.is_of(&turn.setup().provider) && address_of(turn, &answer.response, AnswerForm::Whole).is_some()
+}
+
+/// Returns true for the status of a service that does not stream an answer, though it may have it.
+fn refuses_stream(status: u16) -> bool {
+    (400..500).contains(&status) && !matches!(status, 401 | 403 | 407 | 408 | 425 | 429)
+}
+
+/// Returns true for the status of a service that does not have an answer, or gives none to be picked up.
+fn lacks_answer(status: u16) -> bool {
+    matches!(status, 404 | 405 | 410)
+}
+
+impl AwaitingModel {
+    /// Picks up an answer to a request of an earlier process, after the pause that ends at `not_before`.
+    pub fn pick_up(
+        turn: &mut RunData,
+        answer: BackgroundAnswer,
+        not_before: Option<Ms>,
+        context: &RunContext<'_>,
+    ) -> Self {
+        turn.count_model_call();
+        turn.restore_request(&answer);
+        let is_stateful = turn.setup().owner.is_stateful();
+        if is_stateful {
+            turn.set_request_delivery(RequestDelivery::Unconfirmed);
+        }
+        let (history, live) = (context.history, turn.live());
+        let count = history.id_count() + live.id_count();
+        let message_id = free_id(context.ids.new_id(), count, &|id| history.has_id(id) || live.has_id(id));
+        let mut background = BackgroundCall::new(answer);
+        // A whole answer has no events on the way.
+        if !turn.setup().provider.stream {
+            background.form = AnswerForm::Whole;
+        }
+        let mut state = Self {
+            request: ModelRequest { attempt: CallAttempt::FIRST, body: Rc::default(), is_stateful },
+            message_id,
+            asked_at: background.answer.asked_at,
+            received: 0,
+            response: ReceivedResponse::None,
+            shown: None,
+            background: Some(Box::new(background)),
+        };
+        match not_before {
+            Some(end) => state.pause(turn, end.saturating_sub(context.now), true, context.now),
+            None => state.fetch(turn, context),
+        }
+        state
+    }
+
+    /// Offers the request that picks the answer up.
+    fn fetch(&mut self, turn: &mut RunData, context: &RunContext<'_>) {
+        self.response = ReceivedResponse::None;
+        let Some(background) = &mut self.background else { return };
+        if !background.is_streamed() {
+            self.received = 0;
+        }
+        background.is_fetched = true;
+        let not_before = background.pause.take().map(|(end, _)| end).filter(|end| *end > context.now);
+        if let (AnswerForm::Stream { after }, Some(kept)) = (&mut background.form, &background.kept) {
+            *after = kept.meta().last_event;
+        }
+        let is_streamed = background.is_streamed();
+        let Some(url) = address_of(turn, &background.answer.response, background.form) else { return };
+        turn.close_effects();
+        let mut headers = request_headers(turn, context);
+        headers.retain(|(name, _)| !name.eq_ignore_ascii_case("content-type"));
+        turn.offer(EffectKind::CallModel {
+            dialect: turn.setup().provider.dialect,
+            method: Method::Get,
+            url,
+            headers,
+            body: Rc::default(),
+            stream: is_streamed,
+            repeatable: true,
+            not_before,
+        });
+    }
+
+    /// Offers a `wait` before the answer is picked up.
+    fn pause(&mut self, turn: &mut RunData, ms: Ms, is_retry: bool, now: Ms) {
+        self.response = ReceivedResponse::None;
+        if let Some(background) = &mut self.background {
+            background.pause = Some((now.saturating_add(ms), is_retry));
+            turn.close_effects();
+            turn.offer(EffectKind::Wait { ms });
+        }
+    }
+
+    /// Handles the reply to a `wait`.
+    ///
+    /// # Errors
+    /// `wrong_state` for any other reply.
+    pub(super) fn end_pause(
+        &mut self,
+        turn: &mut RunData,
+        reply: &EffectReply,
+        context: &RunContext<'_>,
+    ) -> Result<Option<NextState>> {
+        if *reply != EffectReply::Waited {
+            return Err(wrong_state("a `wait` must be answered by `waited`"));
+        }
+        self.fetch(turn, context);
+        Ok(None)
+    }
+
+    /// Stores the id of an answer on which the service works in the background, as soon as the service has named it.
+    pub(super) fn note_background(&mut self, turn: &mut RunData) {
+        let ReceivedResponse::Streaming(assembler) = &self.response else { return };
+        if self.background.is_none() && assembler.meta().is_background {
+            let response = assembler.meta().id.clone();
+            self.keep_background(turn, response);
+        }
+    }
+
+    /// As [`note_background`](Self::note_background), of an answer that came as one value.
+    fn keep_background(&mut self, turn: &mut RunData, response: Option<String>) {
+        let Some(response) = response.filter(|_| self.background.is_none()) else { return };
+        // A server may repeat a key (R68).
+        if turn.credential_filter().redact(&response) != response {
+            return;
+        }
+        let answer = turn.background_answer(response, self.asked_at);
+        if can_pick_up(turn, &answer) {
+            turn.save(SaveKind::Write(vec![JournalEntry::Background(Some(answer.clone()))]));
+            self.background = Some(Box::new(BackgroundCall::new(answer)));
+        }
+    }
+
+    /// Notes that an attempt to pick the answer up has brought something, if this event is new.
+    pub(super) fn note_progress(&mut self, event_before: Option<u64>) {
+        if let (ReceivedResponse::Streaming(assembler), Some(background)) = (&self.response, &mut self.background)
+            && assembler.meta().last_event > event_before
+        {
+            background.attempt = CallAttempt::FIRST.number;
+        }
+    }
+
+    /// Notes in the journal that the service gives no answer any more: a resume asks for another one.
+    pub(super) fn end_background(&mut self, turn: &mut RunData) {
+        if self.background.take().is_some() {
+            turn.save(SaveKind::Write(vec![JournalEntry::Background(None)]));
+        }
+    }
+
+    /// Handles the end of a stream of an answer in the background. `failure`: why it broke off, if the host says that.
+    pub(super) fn on_background_end(
+        &mut self,
+        turn: &mut RunData,
+        (assembler, assembled): (StreamAssembler, Assembled),
+        failure: Option<Error>,
+        context: &RunContext<'_>,
+    ) -> Option<NextState> {
+        let reason = assembled.finish_reason.as_deref();
+        if is_pending(turn, reason) {
+            self.keep(assembler);
+            self.poll(turn, context);
+            return None;
+        }
+        match assembled.status {
+            AnswerStatus::Truncated => {
+                let why = refusal_of(&assembled, false).unwrap_or_default();
+                let error = failure.unwrap_or_else(|| cut_error(why, &assembled));
+                self.reconnect(turn, assembler, error, context)
+            }
+            // The stream has failed; whether the answer has, the service says.
+            AnswerStatus::Failed if reason.is_none() => {
+                self.keep(assembler);
+                self.fetch_whole(turn, context);
+                None
+            }
+            _ => Some(self.finish_answer(turn, assembled, assembler.container(), context)),
+        }
+    }
+
+    pub(super) fn emit_events(&self, turn: &mut RunData, events: Vec<StreamEvent>) {
+        for event in events {
+            let event = turn.credential_filter().redact_event(event);
+            turn.emit(RunEvent::Stream { message_id: self.message_id.clone(), event });
+        }
+    }
+
+    fn keep(&mut self, assembler: StreamAssembler) {
+        if let Some(background) = &mut self.background {
+            background.kept = Some(assembler);
+        }
+    }
+
+    /// Picks up the rest of a stream that broke off, after the usual pause.
+    fn reconnect(
+        &mut self,
+        turn: &mut RunData,
+        assembler: StreamAssembler,
+        error: Error,
+        context: &RunContext<'_>,
+    ) -> Option<NextState> {
+        let can_continue = assembler.meta().last_event.is_some() || !has_blocks(&assembler);
+        self.keep(assembler);
+        let attempt = self.background.as_ref().map_or(u32::MAX, |background| background.attempt);
+        if !can_continue {
+            self.fetch_whole(turn, context);
+            return None;
+        }
+        match turn.setup().retry.wait_after(attempt, None) {
+            Some(ms) => self.retry(turn, ms, error, context.now),
+            // The service streams nothing more; it may have the answer all the same.
+            None => self.poll(turn, context),
+        }
+        None
+    }
+
+    /// Pauses after a failure, and stores the end of the pause: after a kill the run waits for it too.
+    fn retry(&mut self, turn: &mut RunData, ms: Ms, error: Error, now: Ms) {
+        let Some(background) = &mut self.background else { return };
+        background.attempt += 1;
+        let (attempt, at) = (background.attempt, now.saturating_add(ms));
+        turn.save(SaveKind::Write(vec![JournalEntry::Retrying { attempt, not_before: at }]));
+        turn.emit(RunEvent::Retrying { attempt, at, error });
+        self.pause(turn, ms, true, now);
+    }
+
+    /// Asks for the whole answer after the pause of a service that is not ready.
+    fn poll(&mut self, turn: &mut RunData, context: &RunContext<'_>) {
+        let poll_ms = resumable(turn).map_or(0, |resumable| resumable.poll_ms);
+        if let Some(background) = &mut self.background {
+            background.form = AnswerForm::Whole;
+            background.attempt = CallAttempt::FIRST.number;
+        }
+        self.pause(turn, poll_ms, false, context.now);
+    }
+
+    fn fetch_whole(&mut self, turn: &mut RunData, context: &RunContext<'_>) {
+        if let Some(background) = &mut self.background {
+            background.form = AnswerForm::Whole;
+        }
+        self.fetch(turn, context);
+    }
+
+    /// Returns true for an answer that can be picked up: the service works on it in the background.
+    pub(super) fn is_background(&mut self, turn: &mut RunData, assembled: &Assembled) -> bool {
+        // A server that was asked for a stream may answer with one value.
+        if assembled.is_background && is_pending(turn, assembled.finish_reason.as_deref()) {
+            self.keep_background(turn, assembled.response_id.clone());
+        }
+        self.background.is_some()
+    }
+
+    /// Handles a whole response of an answer that is not ready. Returns false if it is.
+    pub(super) fn waits_for(&mut self, turn: &mut RunData, assembled: &Assembled, context: &RunContext<'_>) -> bool {
+        let waits = self.is_background(turn, assembled) && is_pending(turn, assembled.finish_reason.as_deref());
+        if waits {
+            self.poll(turn, context);
+        }
+        waits
+    }
+
+    /// Returns true if the next response is no response to the request.
+    pub(super) fn is_fetched(&self) -> bool {
+        self.background.as_ref().is_some_and(|background| background.is_fetched)
+    }
+
+    /// Handles a complete response with which the answer is picked up.
+    pub(super) fn on_fetched(
+        &mut self,
+        turn: &mut RunData,
+        (status, headers, body): (u16, &[(String, String)], &[u8]),
+        context: &RunContext<'_>,
+    ) -> Option<NextState> {
+        if !(200..300).contains(&status) {
+            return self.on_refused_fetch(turn, (status, headers, body), context);
+        }
+        let kept = self.background.as_mut().and_then(|background| background.kept.take());
+        let (assembled, container, has_shown) = match kept {
+            Some(mut assembler) => {
+                let mut events = Vec::new();
+                let assembled = assembler.read_rest(body, &mut events);
+                self.emit_events(turn, events);
+                let container = assembler.container();
+                self.keep(assembler);
+                (assembled, container, self.shown.is_some())
+            }
+            None => {
+                let (assembled, container) = read_whole(turn.setup().provider.dialect, body);
+                (assembled, container, false)
+            }
+        };
+        let assembled = turn.credential_filter().redact_answer(assembled);
+        if is_pending(turn, assembled.finish_reason.as_deref()) {
+            self.poll(turn, context);
+            return None;
+        }
+        if !has_shown {
+            self.report_whole(turn, &assembled);
+        }
+        Some(self.finish_answer(turn, assembled, container, context))
+    }
+
+    fn on_refused_fetch(
+        &mut self,
+        turn: &mut RunData,
+        (status, headers, body): (u16, &[(String, String)], &[u8]),
+        context: &RunContext<'_>,
+    ) -> Option<NextState> {
+        let background = self.background.as_ref()?;
+        if background.is_streamed() && refuses_stream(status) {
+            self.fetch_whole(turn, context);
+            return None;
+        }
+        let (assembled, _) = read_whole(turn.setup().provider.dialect, body);
+        let assembled = turn.credential_filter().redact_answer(assembled);
+        let (error, may_pass) = refused_request(status, &assembled);
+        if lacks_answer(status) {
+            return Some(self.ask_again(turn, (status, error), context));
+        }
+        let requested = requested_wait(headers, context.now);
+        let pause = turn.setup().retry.wait_after(background.attempt, requested);
+        match pause.filter(|_| may_pass && is_transient(status)) {
+            Some(ms) => {
+                self.retry(turn, ms, error, context.now);
+                None
+            }
+            None => Some(self.stop(turn, EarlyStop::failed(error), context)),
+        }
+    }
+
+    /// Handles the host's report that the answer could not be picked up. `is_final`: another attempt fails too.
+    pub(super) fn on_fetch_failure(
+        &mut self,
+        turn: &mut RunData,
+        error: Error,
+        is_final: bool,
+        context: &RunContext<'_>,
+    ) -> Option<NextState> {
+        match std::mem::replace(&mut self.response, ReceivedResponse::None) {
+            ReceivedResponse::Streaming(mut assembler) if !is_final => {
+                // An event whose end was received is complete.
+                let mut events = Vec::new();
+                let assembled = turn.credential_filter().redact_answer(assembler.finish_into(&mut events));
+                self.emit_events(turn, events);
+                return self.on_background_end(turn, (assembler, assembled), Some(error), context);
+            }
+            response => self.response = response,
+        }
+        let attempt = self.background.as_ref().map_or(u32::MAX, |background| background.attempt);
+        match turn.setup().retry.wait_after(attempt, None).filter(|_| !is_final) {
+            Some(ms) => {
+                self.retry(turn, ms, error, context.now);
+                None
+            }
+            None => Some(self.stop(turn, EarlyStop::failed(error), context)),
+        }
+    }
+
+    /// Asks the model again, since the service does not have the answer, by the rules of a request without an answer
+    /// (R27). An answer of which a part was shown is not asked for again by the run itself.
+    fn ask_again(&mut self, turn: &mut RunData, (status, error): (u16, Error), context: &RunContext<'_>) -> NextState {
+        let text = "the service does not have the answer any more on which it worked in the background";
+        turn.warn(Finding::warning(FindingCode::Interrupted, text).of_message(&self.message_id));
+        let error = error.clone().with_message(format!("{text}: {}", error.message));
+        if self.assembler().is_some_and(has_blocks) {
+            let partial = self.cut_answer(turn, MessageStatus::Failed, context);
+            self.end_background(turn);
+            return EarlyStop::failed(error).with(partial).into();
+        }
+        self.end_background(turn);
+        let pause = turn.setup().retry.wait_after(self.request.attempt.number, None);
+        // A conversation may have the request; a response can be continued again.
+        let is_conversation = turn.setup().owner.is_conversation();
+        let evidence =
+            if is_conversation { RequestEvidence::MaybeProcessed } else { RequestEvidence::ErrorStatus(status) };
+        let failed = FailedCall { error, status: Some(status), evidence, pause };
+        self.after_failure(turn, failed, context)
+    }
+}
+
+/// Returns true if something of an answer was received.
+fn has_blocks(assembler: &StreamAssembler) -> bool {
+    let mut has_any = false;
+    assembler.visit_blocks(&mut |_| has_any = true);
+    has_any
+}
+
+/// Returns true for the finish reason of an answer on which the service still works.
+fn is_pending(turn: &RunData, reason: Option<&str>) -> bool {
+    let is_pending = |reason: &str| resumable(turn).is_some_and(|resumable| (resumable.is_pending)(reason));
+    reason.is_some_and(is_pending)
+}
