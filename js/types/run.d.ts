@@ -331,6 +331,7 @@ export interface DriveOptions {
     | ((request: {
         url: string;
         dialect: Dialect;
+        /** Null for a request without a body, which picks up an answer in the background. */
         model: string | null;
       }) => Record<string, string> | Promise<Record<string, string>>);
   /** Cancels the run. */

@@ -196,8 +196,8 @@ pub struct Save {
 }
 
 impl Save {
-    /// Returns true if the save must be in the store soon: it has a decision, the result of a call that other writers may
-    /// answer, of which the first stored result counts, or the answer on which a service works in the background.
+    /// Returns true if the save must be in the store soon: it has a decision, the result of a call that other writers
+    /// may answer, of which the first stored result counts, or the answer on which a service works in the background.
     #[must_use]
     pub fn is_urgent(&self) -> bool {
         self.has_decision() || self.has_async_result || self.has_background_answer()

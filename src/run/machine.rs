@@ -185,7 +185,10 @@ impl Run {
             },
             // The run does not wait for every save, but each one can show that another holder has the run.
             RunInput::Saved { outcome: Err(error), .. } if is_run_lost(&error) => self.state.behavior().lose(error),
-            RunInput::Saved { .. } => None,
+            RunInput::Saved { save, outcome } => {
+                outcome.err().iter().for_each(|error| self.state.behavior().note_unsaved(save, &mut self.turn, error));
+                None
+            }
         };
         if let Some(next) = next {
             self.state = enter(&mut self.turn, next, context);

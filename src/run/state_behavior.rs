@@ -34,6 +34,9 @@ pub(super) trait StateBehavior {
         None
     }
 
+    /// Notes the failure of a save that it does not await, and that nobody repeats.
+    fn note_unsaved(&self, _save: u64, _turn: &mut RunData, _failure: &Error) {}
+
     /// Handles the host's reply to an open effect.
     ///
     /// # Errors

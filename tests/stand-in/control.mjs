@@ -36,7 +36,12 @@ const POST = {
   service(lane, { days = 0, minutes = 0 }) {
     lane.service.advance(days);
     lane.threads.advance(days * 24 * 60 + minutes);
+    lane.background.advance(days * 24 * 60 + minutes);
     return { json: lane.service };
+  },
+  cuts(lane, { cuts }) {
+    lane.cuts = list(cuts);
+    return { json: { cuts: lane.cuts.length } };
   },
   hold: (lane, body) =>
     body.phase ? { json: { holds: lane.hold(body) } } : { status: 400, json: { error: 'phase is missing' } },
@@ -46,6 +51,7 @@ const POST = {
 const GET = {
   requests: (lane) => ({ json: lane.requests }),
   conversations: (lane) => ({ json: lane.service.toJSON().conversations }),
+  fetched: (lane) => ({ json: lane.fetched }),
   tools: (lane) => ({ json: lane.tools }),
   waiting: (lane) => ({ json: lane.listWaiting() }),
   service: (lane) => ({ json: lane.service }),

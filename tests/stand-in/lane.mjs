@@ -1,6 +1,7 @@
 // Everything one lane remembers: requests, script, tool entries, gates and holds. Tests that run side by side use a
 // lane each.
 
+import { BackgroundState } from './background-state.mjs';
 import { ServiceState } from './service-state.mjs';
 import { ThreadState } from './thread-state.mjs';
 
@@ -21,8 +22,12 @@ export class Lane {
     this.options = { delayMs: 15 };
     this.requests = [];
     this.accepted = 0;
+    /** The requests about background responses, and after how many events the connection of each breaks. */
+    this.fetched = [];
+    this.cuts = [];
     this.service = new ServiceState(name);
     this.threads = new ThreadState();
+    this.background = new BackgroundState();
     this.script = [];
     this.then = 'brain';
     this.tools = [];
@@ -131,5 +136,6 @@ export class Lane {
   dispose() {
     for (const close of [...this.closers]) close();
     this.#letGo(() => true);
+    this.background.dispose();
   }
 }

@@ -2,9 +2,11 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { answerFor } from './answer.mjs';
+import { follow } from './background-state.mjs';
 import { bind, sealed } from './binding.mjs';
 import { think } from './brain.mjs';
 import { DIALECTS } from './dialects.mjs';
+import { refusalOf } from './rules-openai-responses.mjs';
 import { sign } from './signature.mjs';
 import { viewOf } from './view.mjs';
 
@@ -147,6 +149,16 @@ async function perform({ req, res, lane, record, step, target, transformations, 
     return 'cut';
   }
   record.status = 200;
+  const asked = Number(query.get('delayMs') ?? NaN);
+  const delayMs = step.delayMs ?? (Number.isFinite(asked) ? asked : lane.options.delayMs);
+  if (dialect === 'openai-responses' && body.background === true) {
+    const isStreamed = record.stream;
+    const frames = wire.frames(answer);
+    const work = lane.background.begin({ answer, frames, isStreamed, delayMs, whenDone: () => keep(true) });
+    if (isStreamed) return follow({ res, work, after: -1, cut: step.cut, signal });
+    sendJson(res, 200, work.response, step.headers);
+    return 'complete';
+  }
   if (!record.stream || step.json) {
     if (step.inBandError === undefined) keep(true);
     if (step.inBandError !== undefined) {
@@ -166,8 +178,6 @@ async function perform({ req, res, lane, record, step, target, transformations, 
     }
     return 'complete';
   }
-  const asked = Number(query.get('delayMs') ?? NaN);
-  const delayMs = step.delayMs ?? (Number.isFinite(asked) ? asked : lane.options.delayMs);
   const output = [];
   const ended = await sendStream({
     res,
@@ -217,6 +227,7 @@ export async function answerModel({ req, res, lane, target, path, query, bodyTex
   // Threads judge a request themselves, together with what they have before it.
   if (state !== lane.threads)
     refused ??= check(record.body, { ...target, held: lane.service.held, later: lane.service.later });
+  if (state === lane.service) refused ??= refusalOf(() => lane.background.check(record.body));
   refused ??= state?.refusal(record.body, req.headers) ?? null;
   const bound =
     !refused && lane.options.binding

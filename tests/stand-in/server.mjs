@@ -2,6 +2,7 @@
 
 import http from 'node:http';
 import { pathToFileURL } from 'node:url';
+import { follow, isResponsePath } from './background-state.mjs';
 import { control } from './control.mjs';
 import { addressOf } from './dialects.mjs';
 import { Lane } from './lane.mjs';
@@ -77,6 +78,13 @@ export function createStandIn({ base = '' } = {}) {
     } catch {
       return json(res, 400, { error: 'the body is not JSON' });
     }
+    if (!isControl && isResponsePath(path)) {
+      const found = lane.background.answer({ method: req.method, path, query });
+      lane.fetched.push({ method: req.method, path: req.url, headers: req.headers, bodyText });
+      const cut = found.work ? (lane.cuts.shift() ?? undefined) : undefined;
+      if (found.work) return follow({ res, ...found, cut, signal: gone.signal });
+      return json(res, found.status, found.json);
+    }
     const kept = isControl ? null : lane.service.answer({ method: req.method, path, query, body });
     if (kept) return json(res, kept.status ?? 200, kept.json);
     // A reset must not cut the very request that asks for it.
@@ -94,7 +102,7 @@ export function createStandIn({ base = '' } = {}) {
     const route = ROUTE.exec(pathname.slice(base.length));
     const query = new URLSearchParams(search);
     const target = route?.[3] ? addressOf(route[3].replaceAll('%3A', ':'), query) : null;
-    if (!route?.[2] && !target && !isConversationPath(route?.[3])) return false;
+    if (!route?.[2] && !target && !isConversationPath(route?.[3]) && !isResponsePath(route?.[3])) return false;
     openToAll(req, res);
     if (req.method === 'OPTIONS') {
       res.writeHead(204);

@@ -60,7 +60,7 @@ function responseOf(answer, { status, output, usage = null, error = null }) {
     object: 'response',
     created_at: now(),
     status,
-    background: false,
+    background: body.background === true,
     error,
     incomplete_details: status === 'incomplete' ? { reason: answer.finish } : null,
     instructions: body.instructions ?? null,
@@ -156,6 +156,9 @@ export function* frames(answer, { terminal = true } = {}) {
 export function whole(answer) {
   return responseOf(answer, { status: wholeStatus(answer), output: itemsOf(answer), usage: usageOf(answer) });
 }
+
+/** A background response on which the service works. */
+export const background = (answer, status) => responseOf(answer, { status, output: [] });
 
 export const inBandError = (given) => {
   const data = {

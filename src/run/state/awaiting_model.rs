@@ -21,17 +21,15 @@ use crate::run::response_limit::{declared_length, response_too_large};
 use crate::run::retry::{ReplayQuestion, requested_wait};
 use crate::run::setup::OnStop;
 use crate::run::state::awaiting_retry::{begin_pause, unsafe_replay};
+use crate::run::state::background_call::BackgroundCall;
 use crate::run::state::chain_restart::restart_refused_chain;
 use crate::run::state::dropped_reasoning::report_transformations;
 use crate::run::state::settled_request::{request_headers, settle_healed};
 use crate::run::state_behavior::{AnsweredEffect, StateBehavior};
 use crate::run::turn::RunData;
-use background::BackgroundCall;
 use std::rc::Rc;
 
 mod background;
-
-pub use background::can_pick_up;
 
 /// The run waits for the model's response.
 pub struct AwaitingModel {
@@ -491,6 +489,12 @@ impl StateBehavior for AwaitingModel {
         context: &RunContext<'_>,
     ) -> Result<Option<NextState>> {
         self.take_reply(turn, answered.reply, context)
+    }
+
+    fn note_unsaved(&self, save: u64, turn: &mut RunData, failure: &Error) {
+        if let Some(background) = self.background.as_ref().filter(|background| background.is_stored_by(save)) {
+            background.warn_of_unsaved(turn, failure);
+        }
     }
 
     fn cancel(&mut self, turn: &mut RunData, context: &RunContext<'_>) -> Option<NextState> {

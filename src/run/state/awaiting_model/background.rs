@@ -7,10 +7,7 @@ use crate::error::{Error, Result};
 use crate::finding::{Finding, FindingCode};
 use crate::history::free_id;
 use crate::message::MessageStatus;
-use crate::provider::{
-    AnswerForm, AnswerStatus, Assembled, ResumableAnswers, ResumedAnswer, StreamAssembler, StreamEvent, read_whole,
-    spec,
-};
+use crate::provider::{AnswerForm, AnswerStatus, Assembled, StreamAssembler, StreamEvent, read_whole};
 use crate::run::answer::{cut_error, refusal_of, refused_request};
 use crate::run::background_answer::BackgroundAnswer;
 use crate::run::context::RunContext;
@@ -20,84 +17,12 @@ use crate::run::journal::JournalEntry;
 use crate::run::next_state::{CallAttempt, EarlyStop, ModelRequest, NextState, wrong_state};
 use crate::run::replay_safety::{RequestDelivery, RequestEvidence};
 use crate::run::retry::{is_transient, requested_wait};
+use crate::run::state::background_call::{
+    BackgroundCall, address_of, can_pick_up, is_pending, lacks_answer, refuses_stream, resumable,
+};
 use crate::run::state::settled_request::request_headers;
 use crate::run::turn::RunData;
 use std::rc::Rc;
-
-/// An answer on which the service works in the background, while the run waits for it.
-pub(super) struct BackgroundCall {
-    answer: BackgroundAnswer,
-    form: AnswerForm,
-    /// True once the answer is picked up: what is received is no response to the request.
-    is_fetched: bool,
-    /// The number of the attempt to pick it up, from 1. One that brings something is followed by a first one.
-    attempt: u32,
-    /// The end of the pause, and whether it follows a failure; none while a response is awaited.
-    pause: Option<(Ms, bool)>,
-    /// What was received of a stream that broke off.
-    kept: Option<StreamAssembler>,
-}
-
-impl BackgroundCall {
-    fn new(answer: BackgroundAnswer) -> Self {
-        let form = if answer.is_streamed { AnswerForm::Stream { after: None } } else { AnswerForm::Whole };
-        Self { answer, form, is_fetched: false, attempt: CallAttempt::FIRST.number, pause: None, kept: None }
-    }
-
-    /// Returns what was received of a stream that broke off.
-    pub fn kept(&self) -> Option<&StreamAssembler> {
-        self.kept.as_ref()
-    }
-
-    /// Takes what was received of a stream that broke off, to receive the rest.
-    pub fn take_kept(&mut self) -> Option<StreamAssembler> {
-        let mut kept = self.kept.take()?;
-        kept.resume();
-        Some(kept)
-    }
-
-    /// Returns true if the response that is awaited is a stream.
-    pub fn is_streamed(&self) -> bool {
-        self.form != AnswerForm::Whole
-    }
-
-    /// Returns true while the run pauses before it picks the answer up.
-    pub fn is_pausing(&self) -> bool {
-        self.pause.is_some()
-    }
-
-    /// Returns the end of a pause after a failure.
-    pub fn retry_at(&self) -> Option<Ms> {
-        self.pause.filter(|(_, is_retry)| *is_retry).map(|(end, _)| end)
-    }
-}
-
-/// Returns how the answers of the turn's dialect are picked up.
-fn resumable(turn: &RunData) -> Option<&'static ResumableAnswers> {
-    spec(turn.setup().provider.dialect).resumable_answers.as_ref()
-}
-
-/// Returns the address of an answer; none if it cannot be picked up.
-fn address_of(turn: &RunData, response: &str, form: AnswerForm) -> Option<String> {
-    let provider = &turn.setup().provider;
-    let (request_url, params) = (&provider.url, provider.params.view());
-    resumable(turn).and_then(|resumable| (resumable.address)(&ResumedAnswer { request_url, params, response, form }))
-}
-
-/// Returns true if a run of this provider can pick an answer up.
-pub fn can_pick_up(turn: &RunData, answer: &BackgroundAnswer) -> bool {
-    answer.is_of(&turn.setup().provider) && address_of(turn, &answer.response, AnswerForm::Whole).is_some()
-}
-
-/// Returns true for the status of a service that does not stream an answer, though it may have it.
-fn refuses_stream(status: u16) -> bool {
-    (400..500).contains(&status) && !matches!(status, 401 | 403 | 407 | 408 | 425 | 429)
-}
-
-/// Returns true for the status of a service that does not have an answer, or gives none to be picked up.
-fn lacks_answer(status: u16) -> bool {
-    matches!(status, 404 | 405 | 410)
-}
 
 impl AwaitingModel {
     /// Picks up an answer to a request of an earlier process, after the pause that ends at `not_before`.
@@ -211,8 +136,8 @@ impl AwaitingModel {
         }
         let answer = turn.background_answer(response, self.asked_at);
         if can_pick_up(turn, &answer) {
-            turn.save(SaveKind::Write(vec![JournalEntry::Background(Some(answer.clone()))]));
-            self.background = Some(Box::new(BackgroundCall::new(answer)));
+            let save = turn.save(SaveKind::Write(vec![JournalEntry::Background(Some(answer.clone()))]));
+            self.background = Some(Box::new(BackgroundCall { save: Some(save), ..BackgroundCall::new(answer) }));
         }
     }
 
@@ -467,10 +392,4 @@ fn has_blocks(assembler: &StreamAssembler) -> bool {
     let mut has_any = false;
     assembler.visit_blocks(&mut |_| has_any = true);
     has_any
-}
-
-/// Returns true for the finish reason of an answer on which the service still works.
-fn is_pending(turn: &RunData, reason: Option<&str>) -> bool {
-    let is_pending = |reason: &str| resumable(turn).is_some_and(|resumable| (resumable.is_pending)(reason));
-    reason.is_some_and(is_pending)
 }

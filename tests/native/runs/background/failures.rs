@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::scripted_host::provider;
+use crate::spy_store::{Fault, Spy};
 use rethread::message::MessageStatus;
 use rethread::run::RetryPolicy;
 
@@ -273,4 +274,19 @@ fn r18_a_service_that_keeps_no_answers_in_the_background_refuses_the_request() {
     host.start(setup, "Go").unwrap();
     let outcome = drive(&mut host, &mut service, |_| ALL).unwrap();
     assert_eq!((outcome.status, code_of(&outcome), service.posts), (RunStatus::Failed, ErrorCode::ModelError, 0));
+}
+
+#[test]
+fn r18_an_id_that_cannot_be_stored_is_reported_and_the_run_goes_on() {
+    let store = Spy::default();
+    let mut service = story();
+    let mut host = Host::open(&store, "s", "h");
+    host.start(in_background("run", true), "Go").unwrap();
+    assert!(host.write());
+    store.faults.replace(vec![Some(Fault::Refuses(ErrorCode::StoreError))]);
+    service.pace = 100;
+    let outcome = drive(&mut host, &mut service, |_| ALL).unwrap();
+    assert_eq!((outcome.status, service.posts), (RunStatus::Finished, 1));
+    let warnings = outcome.report.iter().filter(|finding| finding.message.contains("could not be stored"));
+    assert_eq!(warnings.count(), 1);
 }

@@ -1,0 +1,105 @@
+//! An answer on which the service works in the background: where it is, and what was received of it.
+
+use crate::clock::Ms;
+use crate::error::Error;
+use crate::finding::{Finding, FindingCode};
+use crate::provider::{AnswerForm, ResumableAnswers, ResumedAnswer, StreamAssembler, spec};
+use crate::run::background_answer::BackgroundAnswer;
+use crate::run::next_state::CallAttempt;
+use crate::run::turn::RunData;
+
+/// An answer on which the service works in the background, while the run waits for it.
+pub struct BackgroundCall {
+    pub answer: BackgroundAnswer,
+    pub form: AnswerForm,
+    /// True once the answer is picked up: what is received is no response to the request.
+    pub is_fetched: bool,
+    /// The number of the attempt to pick it up, from 1. One that brings something is followed by a first one.
+    pub attempt: u32,
+    /// The end of the pause, and whether it follows a failure; none while a response is awaited.
+    pub pause: Option<(Ms, bool)>,
+    /// What was received of a stream that broke off.
+    pub kept: Option<StreamAssembler>,
+    /// The save of its id, if this process has made it.
+    pub save: Option<u64>,
+}
+
+impl BackgroundCall {
+    /// Creates the call of an answer that the service has named.
+    pub fn new(answer: BackgroundAnswer) -> Self {
+        let form = if answer.is_streamed { AnswerForm::Stream { after: None } } else { AnswerForm::Whole };
+        let attempt = CallAttempt::FIRST.number;
+        Self { answer, form, is_fetched: false, attempt, pause: None, kept: None, save: None }
+    }
+
+    /// Returns true for the save of the answer's id.
+    pub fn is_stored_by(&self, save: u64) -> bool {
+        self.save == Some(save)
+    }
+
+    /// Reports that the answer's id could not be stored. Nobody repeats that: the answer itself is stored later.
+    pub fn warn_of_unsaved(&self, turn: &mut RunData, failure: &Error) {
+        let text = "the id of the answer could not be stored, so a run that is resumed before the answer is stored asks for it again";
+        turn.warn(Finding::warning(FindingCode::Interrupted, format!("{text}: {}", failure.message)));
+    }
+
+    /// Returns what was received of a stream that broke off.
+    pub fn kept(&self) -> Option<&StreamAssembler> {
+        self.kept.as_ref()
+    }
+
+    /// Takes what was received of a stream that broke off, to receive the rest.
+    pub fn take_kept(&mut self) -> Option<StreamAssembler> {
+        let mut kept = self.kept.take()?;
+        kept.resume();
+        Some(kept)
+    }
+
+    /// Returns true if the response that is awaited is a stream.
+    pub fn is_streamed(&self) -> bool {
+        self.form != AnswerForm::Whole
+    }
+
+    /// Returns true while the run pauses before it picks the answer up.
+    pub fn is_pausing(&self) -> bool {
+        self.pause.is_some()
+    }
+
+    /// Returns the end of a pause after a failure.
+    pub fn retry_at(&self) -> Option<Ms> {
+        self.pause.filter(|(_, is_retry)| *is_retry).map(|(end, _)| end)
+    }
+}
+
+/// Returns how the answers of the turn's dialect are picked up.
+pub fn resumable(turn: &RunData) -> Option<&'static ResumableAnswers> {
+    spec(turn.setup().provider.dialect).resumable_answers.as_ref()
+}
+
+/// Returns the address of an answer; none if it cannot be picked up.
+pub fn address_of(turn: &RunData, response: &str, form: AnswerForm) -> Option<String> {
+    let provider = &turn.setup().provider;
+    let (request_url, params) = (&provider.url, provider.params.view());
+    resumable(turn).and_then(|resumable| (resumable.address)(&ResumedAnswer { request_url, params, response, form }))
+}
+
+/// Returns true if a run of this provider can pick an answer up.
+pub fn can_pick_up(turn: &RunData, answer: &BackgroundAnswer) -> bool {
+    answer.is_of(&turn.setup().provider) && address_of(turn, &answer.response, AnswerForm::Whole).is_some()
+}
+
+/// Returns true for the status of a service that does not stream an answer, though it may have it.
+pub fn refuses_stream(status: u16) -> bool {
+    (400..500).contains(&status) && !matches!(status, 401 | 403 | 407 | 408 | 425 | 429)
+}
+
+/// Returns true for the status of a service that does not have an answer, or gives none to be picked up.
+pub fn lacks_answer(status: u16) -> bool {
+    matches!(status, 404 | 405 | 410)
+}
+
+/// Returns true for the finish reason of an answer on which the service still works.
+pub fn is_pending(turn: &RunData, reason: Option<&str>) -> bool {
+    let is_pending = |reason: &str| resumable(turn).is_some_and(|resumable| (resumable.is_pending)(reason));
+    reason.is_some_and(is_pending)
+}
