@@ -144,7 +144,7 @@ pub enum JournalEntry {
     /// The service works on the answer to the newest model call, and goes on when nobody reads it. `None`: it gives none
     /// any more, and the model is called again.
     #[n(17)]
-    Background(#[n(0)] Option<BackgroundAnswer>),
+    Background(#[n(0)] Option<Box<BackgroundAnswer>>),
 }
 
 /// The pause of an unfinished run before the next attempt of its model call.

@@ -88,7 +88,7 @@ impl Run {
         turn.prefer_first_results(context.history);
         if let Some(answer) = background.filter(|answer| !is_complete && can_pick_up(&turn, answer)) {
             let end = pause.map(|pause| pause.not_before).filter(|end| *end > context.now);
-            next = NextState::PickUp(Box::new(answer), end);
+            next = NextState::PickUp(answer, end);
         }
         let state = enter(&mut turn, next, context);
         Ok(Self { turn, state })

@@ -53,7 +53,7 @@ pub struct StoredRun {
     /// True if its next request restarts a chain of responses, which the service does not continue any more.
     pub restarts_chain: bool,
     /// The answer on which the service works in the background, if it is that of the newest model call.
-    background: Option<BackgroundAnswer>,
+    background: Option<Box<BackgroundAnswer>>,
     /// The sealed entries of the journal.
     pub records: Vec<Bytes>,
 }
@@ -71,7 +71,7 @@ impl StoredRun {
     }
 
     /// Takes the answer to the newest model call, if a service works on it in the background.
-    pub(super) fn take_background(&mut self) -> Option<BackgroundAnswer> {
+    pub(super) fn take_background(&mut self) -> Option<Box<BackgroundAnswer>> {
         let calls = self.model_calls;
         self.background.take().filter(|answer| answer.call == calls)
     }

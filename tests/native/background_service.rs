@@ -41,6 +41,8 @@ pub struct BackgroundService {
     pub end: &'static str,
     /// True while the next request picks an answer up.
     pub is_picking_up: bool,
+    /// The number of events that a resumed stream repeats.
+    pub repeats: usize,
     /// True if the answers name no `sequence_number`.
     pub is_unnumbered: bool,
 }
@@ -58,6 +60,7 @@ impl BackgroundService {
             pace: 0,
             end: "completed",
             is_picking_up: false,
+            repeats: 0,
             is_unnumbered: false,
         }
     }
@@ -130,7 +133,9 @@ impl BackgroundService {
         if work.is_too_old {
             return refused(400, "This response can no longer be streamed because it is more than 5 minutes old");
         }
-        let after = members.get("starting_after").map_or(0, |number| number.parse::<usize>().unwrap() + 1);
+        let after = members
+            .get("starting_after")
+            .map_or(0, |number| (number.parse::<usize>().unwrap() + 1).saturating_sub(self.repeats));
         self.answer(&id, Some(after))
     }
 

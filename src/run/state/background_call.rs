@@ -90,12 +90,13 @@ pub fn can_pick_up(turn: &RunData, answer: &BackgroundAnswer) -> bool {
 
 /// Returns true for the status of a service that does not stream an answer, though it may have it.
 pub fn refuses_stream(status: u16) -> bool {
-    (400..500).contains(&status) && !matches!(status, 401 | 403 | 407 | 408 | 425 | 429)
+    lacks_answer(status) || status == 409
 }
 
-/// Returns true for the status of a service that does not have an answer, or gives none to be picked up.
+/// Returns true for the status of a service that does not have an answer, or gives none to be picked up. Credentials
+/// may be given again, and limits end.
 pub fn lacks_answer(status: u16) -> bool {
-    matches!(status, 404 | 405 | 410)
+    (400..500).contains(&status) && !matches!(status, 401 | 403 | 407 | 408 | 409 | 425 | 429)
 }
 
 /// Returns true for the finish reason of an answer on which the service still works.

@@ -137,7 +137,7 @@ fn journal_entries() {
         prefix: Some(PrefixMark { instructions: 1, tools: 2, items: 3, ..PrefixMark::default() }),
         late_results: vec!["i".into()],
     };
-    fixed("journal_background", RecordKind::Journal, &JournalEntry::Background(Some(background)));
+    fixed("journal_background", RecordKind::Journal, &JournalEntry::Background(Some(Box::new(background))));
     fixed("journal_background_ended", RecordKind::Journal, &JournalEntry::Background(None));
     fixed("journal_retrying", RecordKind::Journal, &JournalEntry::Retrying { attempt: 2, not_before: 1_060_000 });
     fixed("journal_partial", RecordKind::Journal, &JournalEntry::Partial(message()));

@@ -136,7 +136,7 @@ impl AwaitingModel {
         }
         let answer = turn.background_answer(response, self.asked_at);
         if can_pick_up(turn, &answer) {
-            let save = turn.save(SaveKind::Write(vec![JournalEntry::Background(Some(answer.clone()))]));
+            let save = turn.save(SaveKind::Write(vec![JournalEntry::Background(Some(Box::new(answer.clone())))]));
             self.background = Some(Box::new(BackgroundCall { save: Some(save), ..BackgroundCall::new(answer) }));
         }
     }
