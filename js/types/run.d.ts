@@ -248,6 +248,7 @@ export type RunEvent =
   /** An answer, a result or the turn could not be stored, in this attempt. It is kept in memory, and the run waits for
    *  it: `drive` tries again for `saveTimeoutMs`, and `save()` at once. */
   | { type: "save_failed"; error: ErrorInfo }
+  /** Also before the rest of an answer in the background is picked up: what was received of it stays. */
   | { type: "retrying"; attempt: number; at: number; error: ErrorInfo }
   | { type: "warning"; finding: Finding }
   | { type: "finished"; result: RunResult };
