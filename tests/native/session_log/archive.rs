@@ -208,7 +208,6 @@ fn r37_an_export_shows_a_person_the_entries_of_a_journal() {
             JournalEntry::Healed { refused: vec!["m".into()], restarts_chain: false },
             r#"{"type":"healed","refused":["m"]}"#,
         ),
-        (JournalEntry::Background(Some(answer)), r#"{"type":"background_answer","responseId":"resp_1"}"#),
         (JournalEntry::Background(Some(Box::new(answer))), r#"{"type":"background_answer","responseId":"resp_1"}"#),
         (JournalEntry::Background(None), r#"{"type":"background_answer","responseId":null}"#),
         (JournalEntry::HandedOff { agent: "a".into(), at: 5 }, r#"{"type":"handed_off","agent":"a","at":5}"#),
