@@ -115,6 +115,19 @@ describe('r53 an id that comes again', () => {
     }
   });
 
+  test('r53 the result of one of two calls with one id is not that of the other one after popItem', async () => {
+    const { agents, session } = await newSession();
+    const calls = [user('q'), call('a', edited(1)), call('a', edited(2))];
+    await agents.addItems(calls);
+    await agents.addItems([user('q 2'), said('s'), result('a', text('one')), result('x')]);
+    assert.deepEqual(await agents.popItem(), result('x'));
+    assert.deepEqual((await agents.store.read()).items, [...calls, user('q 2'), said('s'), result('a', text('one'))]);
+    assert.deepEqual(await callsOf(session), [
+      ['a', 'one'],
+      ['a', null],
+    ]);
+  });
+
   test('r53 a second result of a call is kept and not sent', async () => {
     const { agents, session } = await newSession();
     const items = [user('q'), call('a'), result('a', text('one')), user('q 2')];

@@ -27,7 +27,7 @@ export const RUN = { type: 'external', id: 'openai-agents' };
  *  @typedef {{ id: string, items: any[], calls: Call[], source: Source, isRecord: boolean,
  *    record: ItemRecord }} Block */
 /** An item of the history; without a block while it is not stored.
- *  @typedef {{ item: any, source?: Source, block?: Block }} Entry */
+ *  @typedef {import('./items.js').SourcedItem & { block?: Block }} Entry */
 /** A call that the session has. `isTold`: an item has its result.
  *  @typedef {{ callId: string, name: string, invocation: string, result: any, isTold: boolean, block: Block }} Call */
 
@@ -247,7 +247,11 @@ export class History {
       itsItems.length || calls.length || stored || starts?.every(isOver);
     const removes = going.filter(isGoing).map(({ id }) => id);
     const operations = [...going.flatMap(({ record }) => record.operations ?? []), ...(operation ? [operation] : [])];
-    const kept = [...this.entries.slice(from, Math.max(start, from)), ...entries];
+    // A result of a call that stays has its place there, also if another call of its id is open.
+    const isStored = ({ item }) => this.#told.has(item) && !going.includes(this.#told.get(item)?.block);
+    const kept = [...this.entries.slice(from, Math.max(start, from)), ...entries].map((entry) =>
+      isStored(entry) ? { ...entry, isStored: true } : entry,
+    );
     const record = { ...(removes.length && { removes }), ...(operations.length && { operations }) };
     const startsHistory = going.some((one) => one.record.startsHistory);
     return { ...this.#replacement(kept, startsHistory ? { ...record, startsHistory } : record, going), removes };

@@ -13,7 +13,8 @@ export const RECORD = 'openai-agents';
  *    operations?: { id: string, digest: string }[] }} ItemRecord */
 
 /** Who has stored a message: `Message.source`. @typedef {import('../../types.js').MessageSource} Source */
-/** An item, and the source of the message that has it. @typedef {{ item: any, source?: Source }} SourcedItem */
+/** An item, and the source of the message that has it. `isStored`: a result that its call has already.
+ *  @typedef {{ item: any, source?: Source, isStored?: boolean }} SourcedItem */
 
 /** The invocations of stored calls without a result, in their order, by the id of the call.
  *  @typedef {Map<string, string[]>} OpenCalls */
@@ -94,8 +95,8 @@ class Draft {
   }
 
   /** @param {SourcedItem} sourced */
-  add({ item, source }) {
-    if (item.type === 'function_call_result') return this.#addResult(item, source);
+  add({ item, source, isStored }) {
+    if (item.type === 'function_call_result') return this.#addResult({ item, source, isStored });
     const isMessage = item.type === 'message' || (item.type === undefined && typeof item.role === 'string');
     if (isMessage && item.role !== 'assistant') {
       this.#begin(item.role === 'system' ? 'system' : 'user', source, item, contentParts(item.content));
@@ -121,16 +122,20 @@ class Draft {
   }
 
   /** A result belongs to the answer before it, whoever has stored that. */
-  #addResult(item, source) {
+  #addResult({ item, source, isStored }) {
+    if (!isStored) this.#answerCall(item);
+    this.#answer ??= this.#begin('assistant', source);
+    this.#answer.items.push(item);
+    // A call that follows may have the id of the one that is answered here.
+    this.#answer.hasResults = true;
+  }
+
+  #answerCall(item) {
     const drafted = this.#calls.get(item.callId);
     const part = drafted?.parts.find(({ result }) => result === undefined);
     const invocation = drafted ? undefined : this.openCalls.get(item.callId)?.shift();
     if (part) part.result = resultOf(item);
     if (invocation !== undefined) this.addStoredResult(item, invocation);
-    this.#answer ??= this.#begin('assistant', source);
-    this.#answer.items.push(item);
-    // A call that follows may have the id of the one that is answered here.
-    this.#answer.hasResults = true;
   }
 
   /** Answers a call that is stored. */
