@@ -2,6 +2,7 @@
 
 import { coldOpen, store } from './cold-open.js';
 import { w1 } from './next-body.js';
+import { fillSessions, searchTimes } from './search.js';
 import { fill, w2 } from './stored-turns.js';
 
 /** The linear memories of all instances. */
@@ -25,5 +26,7 @@ globalThis.bench = {
   fill: (name, sizes) => fill(rethread, name, sizes),
   w2: (name, sizes, rounds) => w2(rethread, name, sizes, rounds),
   store: (name, size) => store(rethread, name, size),
+  fillSessions: (name, count) => fillSessions(rethread, name, count),
+  searchTimes: (name, rounds) => searchTimes(rethread, name, rounds),
   coldOpen: (name, session) => coldOpen(rethread, name, session, linearMemory),
 };

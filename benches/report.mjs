@@ -310,3 +310,27 @@ export function reportR32(rows) {
   );
   if (rows.length < 6) console.log('a peer is not installed (npm ci in benches/, PEER_PYTHON): its rows are missing');
 }
+
+/** What the list and a search may take, in milliseconds. */
+const SEARCH_MOST = 50;
+const LIST_MOST = 10;
+
+/** The floor of the table: the heads read by one request of IndexedDB. */
+const HEADS_FLOOR = 'floor: getAll of the heads';
+
+export function reportSearch(rows) {
+  for (const { count, times, found, bytes } of rows) {
+    const floor = times[HEADS_FLOOR];
+    const hits = Object.entries(found).map(([label, number]) => `${label} ${number}`);
+    table(
+      `Search, Chromium, IndexedDB: ${count} sessions, heads of ${(bytes / KB).toFixed(0)} KB; hits: ${hits.join(', ')} (ms, ${CELLS})`,
+      ['', 'time', 'as a ratio to the floor', 'target'],
+      Object.entries(times).map(([label, t]) => [
+        label,
+        cell(t),
+        ratioCell(ratio(t, floor)),
+        label === HEADS_FLOOR ? '' : `${label.startsWith('list') ? LIST_MOST : SEARCH_MOST} ms`,
+      ]),
+    );
+  }
+}

@@ -8,6 +8,8 @@
 //                                     JSON.stringify; --only as above; --bytes N: of N, 2N and 4N bytes, 250,000
 //                                     unless told. The exit code is 1 if one is above 10 times JSON
 //   npm run bench -- r32 --node       deltas of 1,000 and 3,000 turns; the exit code is 1 if they are not linear
+//   npm run bench -- search --browser the list and the search over 5,000 sessions, or --sizes; the ratios are to a read
+//                                     of the same heads without a library
 //   npm run bench -- builds before=DIR DIR
 //                                     several builds in one run, side by side. DIR: a package, or a dist folder, which
 //                                     is combined with this checkout's js/. The ratios are to the first
@@ -32,6 +34,7 @@ import {
   reportBodies,
   reportGrowth,
   reportR32,
+  reportSearch,
   reportSizes,
   reportW1,
   reportW2,
@@ -48,6 +51,8 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const DATABASE = 'bench';
 const OPENINGS = 10;
 const ROUNDS = 30;
+/** Numbers of sessions that are searched. */
+const SEARCHED = [5000];
 
 /** Opens a fresh page for each way and time. */
 async function coldOpens(world, counts) {
@@ -77,10 +82,34 @@ async function coldOpens(world, counts) {
   return rows;
 }
 
-async function inBrowser(folder, wants, counts, results, sizeOf) {
+/** Fills a database for each number of sessions, and searches it in a page that was just loaded, and in two more. */
+async function searchBench(world, counts) {
+  const rows = [];
+  for (const count of counts) {
+    const name = `search-${count}`;
+    const first = await world.page();
+    await first.evaluate(([database, sessions]) => bench.fillSessions(database, sessions), [name, count]);
+    await first.close();
+    for (let at = 0; at < 3; at += 1) {
+      const page = await world.page();
+      rows.push({
+        count,
+        ...(await page.evaluate(([database, rounds]) => bench.searchTimes(database, rounds), [name, ROUNDS])),
+      });
+      await page.close();
+    }
+  }
+  return rows;
+}
+
+async function inBrowser(folder, { wants, searched, counts, results, sizeOf }) {
   const world = await openWorld({ '': folder });
   try {
     results.chromium = world.version;
+    if (searched) {
+      results.search = await searchBench(world, searched);
+      reportSearch(results.search);
+    }
     let page = await world.page();
     if (!(await page.evaluate(() => bench.isolated))) console.log('\nthe page is not isolated: its clock is coarse');
     if (wants('w1')) {
@@ -203,7 +232,9 @@ async function main(folder) {
         results,
         sizeOf,
       });
-    if (!values.node && ['w1', 'w2', 'w3'].some(wants)) await inBrowser(folder, wants, counts, results, sizeOf);
+    const searched = chosen.includes('search') && (values.sizes ? counts : SEARCHED);
+    if (!values.node && (searched || ['w1', 'w2', 'w3'].some(wants)))
+      await inBrowser(folder, { wants, searched, counts, results, sizeOf });
   }
   if (values.json) writeFileSync(values.json, `${JSON.stringify(results, null, 2)}\n`);
 }

@@ -105,6 +105,12 @@ impl TermFilter {
         wanted.peek().is_none()
     }
 
+    /// Returns the number of bytes that its terms take.
+    #[must_use]
+    pub fn byte_length(&self) -> usize {
+        self.bytes().len()
+    }
+
     fn bytes(&self) -> &[u8] {
         self.bytes.as_ref().map_or(&[], |bytes| bytes.as_slice())
     }

@@ -11,7 +11,7 @@ use crate::finding::{Finding, FindingCode, Report};
 use crate::id::{IdSource, Seed};
 use crate::replay::{Callback, PolicyLayer};
 use crate::session_head::SessionHead;
-use crate::store::{AuditPages, LogStore, NoticeText, SessionRow, StoredHead, read_head};
+use crate::store::{AuditPages, LogStore, NoticeText, SearchIndex, SessionRow, StoredHead, read_head};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -77,6 +77,8 @@ pub struct StoreContext {
     pub payloads: RefCell<AuditPayloads>,
     /// What is known of the order of the audit table's rows.
     pub audit_pages: AuditPages,
+    /// What the last search has read of all sessions.
+    pub search_index: RefCell<SearchIndex>,
     /// Names this open store in its notices, and as the holder of its runs' leases.
     origin: String,
     /// Keeps the registry of open sessions until the store is closed, even if the application drops its handle.
@@ -107,6 +109,7 @@ impl StoreContext {
             was_emptied: Cell::default(),
             payloads: RefCell::default(),
             audit_pages: AuditPages::default(),
+            search_index: RefCell::default(),
             callbacks: PendingCallbacks::default(),
             origin: host.random_id(),
             registry: RefCell::default(),
@@ -198,6 +201,7 @@ impl StoreContext {
         // A write under way ends first: whoever waits for it finds what was acknowledged, or that the store is closed.
         let closed = self.store.close().await;
         self.registry.take();
+        self.search_index.take();
         closed
     }
 

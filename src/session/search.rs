@@ -2,7 +2,9 @@
 
 use super::context::StoreContext;
 use crate::error::{Error, Result};
-use crate::store::{Page, RecencyQuery, SearchHit, SessionSearch, open_session};
+use crate::store::{
+    ChangedHead, HeadChanges, Page, RecencyQuery, SearchHit, SearchIndex, SearchedSession, SessionSearch, open_session,
+};
 
 /// Number of hits in a page if the caller sets no limit.
 pub const DEFAULT_HITS: u64 = 20;
@@ -25,32 +27,22 @@ pub async fn search_sessions(context: &StoreContext, text: &str, query: &Recency
     if search.is_empty() {
         return Ok(Page { items: Vec::new(), cursor: None });
     }
-    let mut cursor = None;
-    loop {
-        let rows = context.store.heads(cursor.as_deref(), HEADS_PER_READ, query.channel.as_deref()).await?;
-        for row in rows.items {
-            search.add(context.head(&row.id, &row.head).await?);
-        }
-        cursor = rows.cursor;
-        if cursor.is_none() {
-            break;
-        }
-    }
+    add_sessions(context, &mut search, query.channel.as_deref()).await?;
     let mut reader = search.read();
     let (mut has_read, mut failure) = (false, None);
-    while let Some(head) = reader.next_session() {
+    while let Some(id) = reader.next_session() {
         context.check_open()?;
-        match open_session(&*context.store, &head.id, context.settings.seed, context.now()).await {
+        match open_session(&*context.store, &id, context.settings.seed, context.now()).await {
             Ok(log) => {
                 context.report_damage(&log.findings);
                 if let Some(failure) = log.read_failure() {
-                    context.report_unreadable(not_searched("a part of ", &head.id, &failure.error));
+                    context.report_unreadable(not_searched("a part of ", &id, &failure.error));
                 }
                 has_read = true;
-                reader.add_if_found(head, &log.history);
+                reader.add_if_found(&log);
             }
             Err(error) => {
-                context.report_unreadable(not_searched("", &head.id, &error));
+                context.report_unreadable(not_searched("", &id, &error));
                 failure = Some(error);
             }
         }
@@ -58,6 +50,83 @@ pub async fn search_sessions(context: &StoreContext, text: &str, query: &Recency
     match failure.filter(|_| !has_read) {
         Some(error) => Err(error),
         None => Ok(reader.page()),
+    }
+}
+
+/// Adds all sessions to a search: those of the index, after the heads that have changed since were read, or those of
+/// all heads.
+async fn add_sessions(context: &StoreContext, search: &mut SessionSearch, channel: Option<&str>) -> Result<()> {
+    let since = context.search_index.borrow().mark();
+    let Some(changes) = context.store.head_changes(since) else {
+        return add_stored(context, search, channel, &mut SearchIndex::default()).await;
+    };
+    let HeadChanges { mark, changed } = changes.await?;
+    if let Some(changed) = changed
+        && let Some(damaged) = add_indexed(context, search, changed, mark)
+    {
+        return add_damaged(context, search, damaged).await;
+    }
+    // What is written while the heads are read has a later number than the mark, and is read again by the next search.
+    let mut index = SearchIndex::starting_at(mark);
+    add_stored(context, search, None, &mut index).await?;
+    context.search_index.replace(index);
+    Ok(())
+}
+
+/// Brings the index up to date and adds its sessions. Returns the ids of those whose head is damaged; none if there is
+/// no index any more.
+///
+/// Two searches at once may do this in any order: the mark is that of the changes that were set last.
+fn add_indexed(
+    context: &StoreContext,
+    search: &mut SessionSearch,
+    changed: Vec<ChangedHead>,
+    mark: u64,
+) -> Option<Vec<String>> {
+    let mut index = context.search_index.borrow_mut();
+    for ChangedHead { id, head } in changed {
+        index.set(id, head.as_ref());
+    }
+    index.move_to(mark);
+    index.mark()?;
+    index.sessions().for_each(|session| search.add(session));
+    Some(index.damaged())
+}
+
+/// Adds sessions whose heads are rebuilt for it.
+async fn add_damaged(context: &StoreContext, search: &mut SessionSearch, ids: Vec<String>) -> Result<()> {
+    for id in ids {
+        if let Some(stored) = context.store.head(&id).await? {
+            search.add(&SearchedSession::of(context.head(&id, &stored).await?));
+        }
+    }
+    Ok(())
+}
+
+/// Adds the sessions of all heads that the store has, of a channel or of any, and keeps them in an index.
+async fn add_stored(
+    context: &StoreContext,
+    search: &mut SessionSearch,
+    channel: Option<&str>,
+    index: &mut SearchIndex,
+) -> Result<()> {
+    let mut cursor = None;
+    loop {
+        let rows = context.store.heads(cursor.as_deref(), HEADS_PER_READ, channel).await?;
+        for row in rows.items {
+            let session = SearchedSession::of_stored(&row.head);
+            match &session {
+                Some(session) => search.add(session),
+                None => search.add(&SearchedSession::of(context.head(&row.id, &row.head).await?)),
+            }
+            if index.mark().is_some() {
+                index.keep(row.id, session);
+            }
+        }
+        cursor = rows.cursor;
+        if cursor.is_none() {
+            return Ok(());
+        }
     }
 }
 

@@ -1,7 +1,37 @@
 //! Queries of the audit table: which rows match, and where the next page begins.
 
-use super::{AuditIndex, AuditQuery};
+use crate::clock::Ms;
 use crate::error::{Error, Result};
+
+/// The fields that audit rows are queried by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditIndex {
+    /// The tool's name.
+    pub tool: String,
+    /// The status's name.
+    pub status: String,
+    /// The channel.
+    pub channel: Option<String>,
+    /// When the invocation finished, else when it started, else when it was stored.
+    pub at: Ms,
+}
+
+/// Which audit rows to read. Absent fields match all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct AuditQuery {
+    pub session: Option<String>,
+    pub tool: Option<String>,
+    pub status: Option<String>,
+    pub channel: Option<String>,
+    /// Inclusive.
+    pub since: Option<Ms>,
+    /// Inclusive.
+    pub until: Option<Ms>,
+    pub cursor: Option<String>,
+    /// The most rows in a page; 0 means [`PAGE`](super::PAGE).
+    pub limit: usize,
+}
 
 impl AuditQuery {
     /// Returns true if the query selects a row of this session with this index.

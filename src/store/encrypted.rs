@@ -16,8 +16,8 @@ mod session_key;
 pub use cipher::{Cipher, PlacedValue, UnwrappedKey};
 
 use super::{
-    Appended, AuditQuery, Batch, Capabilities, LogKey, LogStore, Page, Query, RecencyQuery, Record, RecordSelector,
-    RetainedAppend, SessionRow, StoreFuture, StoredBranch, StoredHead,
+    Appended, AuditQuery, Batch, Capabilities, ChangedHead, HeadChanges, LogKey, LogStore, Page, Query, RecencyQuery,
+    Record, RecordSelector, RetainedAppend, SessionRow, StoreFuture, StoredBranch, StoredHead,
 };
 use crate::error::{Error, ErrorCode, Result};
 use bytes::Bytes;
@@ -91,18 +91,23 @@ impl<C: Cipher> EncryptedStore<C> {
         Ok(opened)
     }
 
+    /// Decrypts the head of a session among others.
+    async fn open_head_of_many(&self, id: &str, head: StoredHead) -> Result<StoredHead> {
+        let revision = head.revision;
+        match self.open_head(id, head).await {
+            // Of a wrong key none opens: this one is damaged, or of another key.
+            Err(error) if error.code == ErrorCode::WrongKey && self.opens_any().await? => {
+                Ok(StoredHead { revision, value: Bytes::new() })
+            }
+            head => head,
+        }
+    }
+
     /// Decrypts the heads of a page of sessions.
     async fn open_listed(&self, page: Page<SessionRow>) -> Result<Page<SessionRow>> {
         let mut rows = Vec::with_capacity(page.items.len());
         for SessionRow { id, head } in page.items {
-            let revision = head.revision;
-            let head = match self.open_head(&id, head).await {
-                // Of a wrong key none opens: this one is damaged, or of another key.
-                Err(error) if error.code == ErrorCode::WrongKey && self.opens_any().await? => {
-                    StoredHead { revision, value: Bytes::new() }
-                }
-                head => head?,
-            };
+            let head = self.open_head_of_many(&id, head).await?;
             rows.push(SessionRow { id, head });
         }
         Ok(Page { items: rows, cursor: page.cursor })
@@ -420,6 +425,23 @@ impl<C: Cipher> LogStore for EncryptedStore<C> {
             let page = self.store.heads(cursor, limit, channel).await?;
             self.open_listed(page).await
         })
+    }
+
+    fn head_changes(&self, since: Option<u64>) -> Option<StoreFuture<'_, HeadChanges>> {
+        let changes = self.store.head_changes(since)?;
+        Some(Box::pin(async move {
+            let HeadChanges { mark, changed } = changes.await?;
+            let Some(sealed) = changed else { return Ok(HeadChanges { mark, changed: None }) };
+            let mut changed = Vec::with_capacity(sealed.len());
+            for ChangedHead { id, head } in sealed {
+                let head = match head {
+                    Some(head) => Some(self.open_head_of_many(&id, head).await?),
+                    None => None,
+                };
+                changed.push(ChangedHead { id, head });
+            }
+            Ok(HeadChanges { mark, changed: Some(changed) })
+        }))
     }
 
     fn recent_sessions<'a>(&'a self, query: &'a RecencyQuery) -> Option<StoreFuture<'a, Page<SessionRow>>> {

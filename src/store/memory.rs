@@ -2,12 +2,13 @@
 
 use super::newest::NewestRows;
 use super::{
-    Appended, AuditQuery, Batch, Capabilities, ListedBy, LogStore, MAX_RECORD_BYTES, Operations, PAGE, Page, Query,
-    RecencyQuery, RecentSessions, Record, SessionRow, StoreFuture, StoredHead, Table, audit_cursor, open_audit_cursor,
+    Appended, AuditQuery, Batch, Capabilities, ChangedHead, HeadChanges, ListedBy, LogStore, MAX_RECORD_BYTES,
+    Operations, PAGE, Page, Query, RecencyQuery, RecentSessions, Record, SessionRow, StoreFuture, StoredHead, Table,
+    audit_cursor, open_audit_cursor,
 };
 use crate::clock::Ms;
 use bytes::Bytes;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -19,6 +20,8 @@ pub struct MemoryStore {
     sessions: Rc<RefCell<BTreeMap<String, Box<StoredSession>>>>,
     /// The audit rows of all sessions by time: time, session and key.
     rows: Rc<RefCell<BTreeSet<RowPlace>>>,
+    /// Number of changes of heads so far.
+    changes: Rc<Cell<u64>>,
 }
 
 /// Of an audit row: its time, its session and its key.
@@ -39,6 +42,8 @@ pub(super) struct StoredSession {
     /// The largest distance between the first and last key of a segment so far. A segment that overlaps a range begins
     /// at most this far before it.
     widest: u64,
+    /// The number of the last change of the head.
+    change: u64,
 }
 
 impl StoredSession {
@@ -61,7 +66,7 @@ impl StoredSession {
     /// Makes the session a tombstone, one revision on.
     pub(super) fn delete(&mut self) {
         let operations = std::mem::take(&mut self.operations);
-        *self = Self { revision: self.revision.saturating_add(1), operations, ..Self::default() };
+        *self = Self { revision: self.revision.saturating_add(1), operations, change: self.change, ..Self::default() };
     }
 
     /// Returns the head. It has no bytes if it was lost and records are left.
@@ -168,6 +173,11 @@ fn row_time(record: &Record) -> Option<(Ms, u64)> {
 }
 
 impl MemoryStore {
+    fn next_change(&self) -> u64 {
+        self.changes.set(self.changes.get().saturating_add(1));
+        self.changes.get()
+    }
+
     /// Updates the times of all rows before a session gets the batch.
     fn index_rows(&self, session: &str, stored: &StoredSession, batch: &Batch) {
         let mut rows = self.rows.borrow_mut();
@@ -253,6 +263,7 @@ impl LogStore for MemoryStore {
                     return Ok(Appended::Occupied);
                 }
                 self.index_rows(session, stored, &batch);
+                stored.change = self.next_change();
                 return Ok(stored.write(batch, operation));
             }
             if expected != 0 {
@@ -260,6 +271,7 @@ impl LogStore for MemoryStore {
             }
             let mut stored = Box::new(StoredSession::default());
             self.index_rows(session, &stored, &batch);
+            stored.change = self.next_change();
             let appended = stored.write(batch, operation);
             sessions.insert(session.to_owned(), stored);
             Ok(appended)
@@ -295,6 +307,17 @@ impl LogStore for MemoryStore {
             }
             Ok(page)
         })
+    }
+
+    fn head_changes(&self, since: Option<u64>) -> Option<StoreFuture<'_, HeadChanges>> {
+        Some(Box::pin(async move {
+            let sessions = self.sessions.borrow();
+            let changed = since.map(|since| {
+                let changed = sessions.iter().filter(|(_, stored)| stored.change > since);
+                changed.map(|(id, stored)| ChangedHead { id: id.clone(), head: stored.head() }).collect()
+            });
+            Ok(HeadChanges::up_to(self.changes.get(), changed))
+        }))
     }
 
     fn recent_sessions<'a>(&'a self, query: &'a RecencyQuery) -> Option<StoreFuture<'a, Page<SessionRow>>> {
@@ -363,6 +386,7 @@ impl LogStore for MemoryStore {
                     rows.remove(&(*at, id.clone(), *key));
                 }
                 stored.delete();
+                stored.change = self.next_change();
             }
             Ok(())
         })

@@ -29,6 +29,7 @@ mod encrypted;
 mod erasure;
 mod exclusive_run;
 mod expected_run;
+mod head_changes;
 mod id_collisions;
 mod journal;
 pub mod kv;
@@ -56,6 +57,7 @@ mod search;
 mod second_results;
 mod segment;
 pub mod sql;
+mod stored_head;
 
 pub use adoption::{adopt_conflict_side, is_repeated_adoption};
 pub use append::{Committed, commit};
@@ -64,6 +66,7 @@ pub use archive::SessionArchive;
 pub use archive_lines::ArchiveDescriptions;
 pub use audit::AuditRow;
 pub use audit_pages::AuditPages;
+pub use audit_query::{AuditIndex, AuditQuery};
 pub(crate) use audit_query::{audit_cursor, open_audit_cursor};
 pub use backup::{BackupItem, BackupReader, BackupWriter};
 pub use branch_directory::{AdoptedSide, BranchDirectory, BranchRow, MAIN_BRANCH, RenamedId, branch_name};
@@ -77,6 +80,7 @@ pub use encrypted::{Cipher, EncryptedStore, PlacedValue, UnwrappedKey};
 pub use erasure::{Erasure, ErasureReceipt, Unreached, erase_messages, finish_erasure, messages_erased_with};
 pub use exclusive_run::ExclusiveRun;
 pub use expected_run::ExpectedRun;
+pub use head_changes::{ChangedHead, HeadChanges, MAX_CHANGED_HEADS};
 pub use journal::{JournalChange, JournalMark, JournalStep, check_lease, read_journal, read_journal_from};
 pub use listing::{ListedBy, RecencyQuery};
 pub use log::{Change, ConflictPause, HeadEdit, NoticeText, SessionLog};
@@ -93,10 +97,10 @@ pub use record::seal_payload;
 pub use record::{MAX_RECORD_BYTES, RecordKind, StoredValue, open_record, open_whole_record, seal_record};
 pub use reply_checks::{MIN_VALUE_BYTES, check_page, check_records};
 pub use rotation::rotate_key;
-pub use search::{Excerpt, MessageExcerpt, SearchHit, SessionSearch};
+pub use search::{Excerpt, MessageExcerpt, SearchHit, SearchIndex, SearchedSession, SessionSearch};
 pub use segment::split_segment;
+pub use stored_head::StoredHead;
 
-use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -171,19 +175,6 @@ pub struct LogKey {
     pub session: String,
     /// The key in its log.
     pub key: u64,
-}
-
-/// The fields that audit rows are queried by.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AuditIndex {
-    /// The tool's name.
-    pub tool: String,
-    /// The status's name.
-    pub status: String,
-    /// The channel.
-    pub channel: Option<String>,
-    /// When the invocation finished, else when it started, else when it was stored.
-    pub at: Ms,
 }
 
 /// What one append writes. It is written as a whole or not at all.
@@ -264,16 +255,6 @@ pub(crate) const PAGE_BYTES: u64 = 1024 * 1024;
 /// Size of the parts in which a log is read, in bytes.
 const PART_BYTES: u64 = 4 * 1024 * 1024;
 
-/// A head and its revision. If a store has records of a session but no head, or a head of a wrong type, it returns a
-/// head without bytes, and revision 0 if that is lost too: the session is damaged, not empty.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoredHead {
-    /// Counts appends, from 1.
-    pub revision: u64,
-    /// The bytes.
-    pub value: Bytes,
-}
-
 /// Which records to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Query {
@@ -302,23 +283,6 @@ impl Query {
 
 /// The largest key, 2^53 - 1: exact as a JavaScript number.
 pub const MAX_KEY: u64 = (1 << 53) - 1;
-
-/// Which audit rows to read. Absent fields match all.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub struct AuditQuery {
-    pub session: Option<String>,
-    pub tool: Option<String>,
-    pub status: Option<String>,
-    pub channel: Option<String>,
-    /// Inclusive.
-    pub since: Option<Ms>,
-    /// Inclusive.
-    pub until: Option<Ms>,
-    pub cursor: Option<String>,
-    /// The most rows in a page; 0 means [`PAGE`].
-    pub limit: usize,
-}
 
 /// Number of items in a page if the caller sets no limit.
 pub const PAGE: usize = 100;
@@ -548,6 +512,13 @@ pub trait LogStore {
         channel: Option<&'a str>,
     ) -> StoreFuture<'a, Page<SessionRow>> {
         self.sessions(cursor, limit, channel)
+    }
+
+    /// Returns the heads that have changed since a mark, by every append and deletion that was done before this call,
+    /// of any handle. A session may be among them that has not changed. None if the store does not number changes;
+    /// what was read of heads is read again then.
+    fn head_changes(&self, _since: Option<u64>) -> Option<StoreFuture<'_, HeadChanges>> {
+        None
     }
 
     /// Returns a page of sessions by recency, as [`SessionPosition`] orders them. Its cursors are those of the last

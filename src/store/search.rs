@@ -1,22 +1,24 @@
 //! The search for sessions by title and text.
 //!
 //! The head of a session has a [filter](crate::term_filter) of the terms of its texts, which each append keeps up to
-//! date. A search reads all heads, and then the texts of the sessions that their filter does not exclude, the newest
-//! first: so it finds the same whatever the store is, whatever it keeps encrypted, and whoever wrote it.
+//! date. A search selects among all sessions by what their heads say, and then reads the texts of those that their
+//! filter does not exclude, the newest first: so it finds the same whatever the store is, whatever it keeps encrypted,
+//! and whoever wrote it. What heads say is kept in a [`SearchIndex`] where the store numbers their changes.
 
 mod excerpt;
 mod filter;
+mod index;
 mod query;
 mod words;
 
-use super::{ListedBy, Page, RecencyQuery, SessionPosition};
+use super::{Page, RecencyQuery, SessionLog, SessionPosition};
 use crate::error::{Error, Result};
-use crate::history::History;
 use crate::message::{Message, Role};
 use crate::session_head::SessionHead;
 pub use excerpt::Excerpt;
 pub(in crate::store) use filter::filter_of;
 use filter::searched_texts;
+pub use index::{SearchIndex, SearchedSession};
 use query::SearchTerms;
 use std::cmp::Reverse;
 
@@ -48,13 +50,14 @@ pub struct MessageExcerpt {
     pub excerpt: Excerpt,
 }
 
-/// A page of a search: it selects from heads the sessions whose texts are to be read, in the order of the result.
+/// A page of a search: it selects the sessions whose texts are to be read, in the order of the result.
 pub struct SessionSearch {
     terms: SearchTerms,
     limit: usize,
     archived: Option<bool>,
+    channel: Option<String>,
     after: Option<HitPosition>,
-    candidates: Vec<(HitPosition, SessionHead)>,
+    candidates: Vec<HitPosition>,
     has_more_candidates: bool,
 }
 
@@ -81,7 +84,7 @@ impl HitPosition {
 }
 
 impl SessionSearch {
-    /// Begins a page. Of the query counts all but the channel: the caller selects by it.
+    /// Begins a page of the query.
     ///
     /// # Errors
     /// `invalid_input` for a cursor that no page gave, and for a text of too many words.
@@ -90,6 +93,7 @@ impl SessionSearch {
             terms: SearchTerms::parse(text)?,
             limit: query.page_size(),
             archived: query.archived,
+            channel: query.channel.clone(),
             after: query.cursor.as_deref().map(HitPosition::from_cursor).transpose()?,
             candidates: Vec::new(),
             has_more_candidates: false,
@@ -102,22 +106,21 @@ impl SessionSearch {
         self.terms.is_empty()
     }
 
-    /// Adds a session, unless its head shows that it has not all terms.
-    pub fn add(&mut self, head: SessionHead) {
-        if self.archived.is_some_and(|archived| archived != head.is_archived) {
+    /// Adds a session, unless what is known of it shows that it is not wanted or has not all terms.
+    pub fn add(&mut self, session: &SearchedSession) {
+        let is_wanted = self.archived.is_none_or(|archived| archived == session.is_archived)
+            && self.channel.as_ref().is_none_or(|channel| session.channel.as_ref() == Some(channel));
+        if !is_wanted {
             return;
         }
-        let in_title = head.title.as_deref().map_or(0, |title| self.terms.find(title).mask);
-        if head.term_filter.covers(head.history_revision)
-            && !head.term_filter.may_have_all(&self.terms.hashes_without(in_title))
-        {
+        let in_title = session.title.as_deref().map_or(0, |title| self.terms.find(title).mask);
+        if session.terms.as_ref().is_some_and(|terms| !terms.may_have_all(&self.terms.hashes_without(in_title))) {
             return;
         }
         let is_in_title = Reverse(in_title == self.terms.full_mask());
-        let position =
-            HitPosition { is_in_title, session: SessionPosition::new(ListedBy::of(&head).updated_at, &head.id) };
+        let position = HitPosition { is_in_title, session: SessionPosition::new(session.updated_at, &session.id) };
         if self.after.as_ref().is_none_or(|after| position > *after) {
-            self.candidates.push((position, head));
+            self.candidates.push(position);
         }
         if self.candidates.len() > 2 * MAX_READ {
             self.shorten();
@@ -125,7 +128,7 @@ impl SessionSearch {
     }
 
     fn shorten(&mut self) {
-        self.candidates.sort_by(|(one, _), (other, _)| one.cmp(other));
+        self.candidates.sort();
         self.has_more_candidates |= self.candidates.len() > MAX_READ;
         self.candidates.truncate(MAX_READ);
     }
@@ -152,24 +155,27 @@ pub struct HitReader {
     limit: usize,
     hits: Vec<SearchHit>,
     last: Option<HitPosition>,
-    left: std::vec::IntoIter<(HitPosition, SessionHead)>,
+    left: std::vec::IntoIter<HitPosition>,
     /// True if there are more candidates than these.
     has_more_candidates: bool,
 }
 
 impl HitReader {
-    /// Returns the next session whose texts are to be read; none if the page is full or has no more candidates.
-    pub fn next_session(&mut self) -> Option<SessionHead> {
+    /// Returns the id of the next session whose texts are to be read; none if the page is full or has no more
+    /// candidates.
+    pub fn next_session(&mut self) -> Option<String> {
         if self.hits.len() >= self.limit {
             return None;
         }
-        let (position, head) = self.left.next()?;
+        let position = self.left.next()?;
+        let id = position.session.id.clone();
         self.last = Some(position);
-        Some(head)
+        Some(id)
     }
 
     /// Adds the session if its title and history have all terms.
-    pub fn add_if_found(&mut self, head: SessionHead, history: &History) {
+    pub fn add_if_found(&mut self, log: &SessionLog) {
+        let (head, history) = (&log.head, &log.history);
         let title = head.title.as_deref().map(|title| (self.terms.find(title), title));
         let mut mask = title.as_ref().map_or(0, |(found, _)| found.mask);
         let mut best: Vec<(u32, &Message)> = Vec::new();
@@ -187,7 +193,7 @@ impl HitReader {
             let messages = best.into_iter().filter_map(|(_, message)| self.excerpt(message)).collect();
             let title = title.filter(|(found, _)| found.mask != 0);
             let title = title.map(|(found, title)| Excerpt::around(title, &found.ranges));
-            self.hits.push(SearchHit { head, title, messages });
+            self.hits.push(SearchHit { head: head.clone(), title, messages });
         }
     }
 

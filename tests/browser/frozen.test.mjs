@@ -52,8 +52,9 @@ test('r48 an IndexedDB database of somebody else, and a newer one, are refused a
     const found = [];
     for (const [name, version] of [
       ['foreign', 1],
-      ['alike', 2],
-      ['newer', 3],
+      ['older', 2],
+      ['alike', 3],
+      ['newer', 4],
     ]) {
       (await raw(name, version)).close();
       const error = await rethread.open({ store: 'indexeddb', name }).then(
@@ -69,7 +70,8 @@ test('r48 an IndexedDB database of somebody else, and a newer one, are refused a
   assert.deepEqual(found, [
     ['config_invalid true', 1, 'users'],
     ['config_invalid true', 2, 'users'],
-    ['unsupported_version true', 3, 'users'],
+    ['config_invalid true', 3, 'users'],
+    ['unsupported_version true', 4, 'users'],
   ]);
   assert.deepEqual(page.complaints, []);
 });

@@ -49,7 +49,7 @@ async fn r07_nothing_returns_after_the_deletion_of_a_session_whose_head_was_lost
     let other = IndexedDbStore::open("r07-lost", Durability::Relaxed).await.unwrap();
     let damage = |session: String| -> StoreFuture<'static, ()> {
         Box::pin(async move {
-            let raw = open("r07-lost", 2).await.unwrap();
+            let raw = open("r07-lost", 3).await.unwrap();
             erase(&raw, "heads", &session.into()).await.unwrap();
             close(&raw);
             Ok(())

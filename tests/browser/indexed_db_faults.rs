@@ -19,7 +19,7 @@ use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
 wasm_bindgen_test_configure!(run_in_browser);
 
 /// The version of the databases that the store makes.
-const OURS: u32 = 2;
+const OURS: u32 = 3;
 
 #[wasm_bindgen_test]
 async fn r48_a_connection_that_the_browser_closed_is_reopened() {

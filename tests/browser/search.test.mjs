@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { dumpDatabase, loadDatabase } from '../frozen/indexed-db-dump.mjs';
 import { openWorld } from './page.mjs';
 
 let world;
@@ -52,4 +53,105 @@ test('r79 what another tab appends is found', async () => {
   });
   assert.deepEqual(await page.evaluate(find, 'topic1 snow'), ['s1']);
   assert.deepEqual(await other.evaluate(find, 'snow'), ['s1']);
+});
+
+test('r79 after a first search, whatever another tab changes is found by the next one', async () => {
+  const page = await world.page();
+  const other = await world.page(page.context());
+  await page.evaluate(fill, ['changes', 12]);
+  assert.deepEqual(await page.evaluate(find, 'topic3'), ['s3']);
+  await other.evaluate(async () => {
+    // Its clocks are wrong: what has changed is not told by times.
+    const { now } = Date;
+    Date.now = () => now() + 3_600_000;
+    globalThis.client = await rethread.open({ name: 'changes', now: () => 5 });
+    globalThis.say = async (id, text) =>
+      (await client.session(id)).append([{ role: 'user', parts: [{ type: 'text', text }] }]);
+    await say('s3', 'Snow');
+  });
+  assert.deepEqual(await page.evaluate(find, 'topic3 snow'), ['s3'], 'a message');
+  await other.evaluate(async () => (await client.session('s4')).update({ title: 'Sunshine' }));
+  assert.deepEqual(await page.evaluate(find, 'sunshine'), ['s4'], 'a title');
+  await other.evaluate(async () => (await client.session('s4')).update({ archived: true }));
+  assert.deepEqual(
+    await page.evaluate(() => client.search('sunshine', { archived: false }).then(({ items }) => items.length)),
+    0,
+    'archived',
+  );
+  await other.evaluate(() => client.deleteSession('s4'));
+  assert.deepEqual(await page.evaluate(find, 'sunshine'), [], 'a deletion');
+  await other.evaluate(() => say('s4', 'Thunder'));
+  assert.deepEqual(await page.evaluate(find, 'thunder'), ['s4'], 'a session of the deleted id');
+  // Both tabs write in turn, each without knowing the other's numbers.
+  for (let round = 0; round < 5; round += 1) {
+    await page.evaluate(async (text) => {
+      const session = await client.session('s5');
+      await session.append([{ role: 'user', parts: [{ type: 'text', text }] }]);
+    }, `own${round}x`);
+    await other.evaluate(([id, text]) => say(id, text), ['s6', `other${round}x`]);
+    assert.deepEqual(await page.evaluate(find, `other${round}x`), ['s6']);
+    assert.deepEqual(
+      await other.evaluate((text) => client.search(text).then(({ items }) => items.length), `own${round}x`),
+      1,
+    );
+  }
+  assert.deepEqual(page.complaints, []);
+});
+
+test('r79 after a first search, the next one reads no head that has not changed', async () => {
+  const page = await world.page();
+  await page.evaluate(fill, ['counted', 60]);
+  const rows = await page.evaluate(async () => {
+    let read = 0;
+    for (const Class of [IDBObjectStore, IDBIndex])
+      for (const method of ['getAll', 'getAllRecords']) {
+        const original = Class.prototype[method];
+        if (!original) continue;
+        Class.prototype[method] = function replaced(...args) {
+          const request = original.apply(this, args);
+          const { name } = this.objectStore ?? this;
+          if (name === 'heads') request.addEventListener('success', () => (read += request.result.length));
+          return request;
+        };
+      }
+    const counts = [];
+    for (const change of [false, false, true]) {
+      read = 0;
+      if (change)
+        await (await client.session('s9')).append([{ role: 'user', parts: [{ type: 'text', text: 'Snow' }] }]);
+      await client.search('topic17');
+      counts.push(read);
+    }
+    return counts;
+  });
+  assert.deepEqual(rows, [60, 0, 1]);
+});
+
+test('r79 sessions of a database of version 2 are found, and what changes in it', async () => {
+  const page = await world.page();
+  await page.evaluate(fill, ['new', 20]);
+  const dump = await page.evaluate(dumpDatabase, 'new');
+  assert.equal(dump.version, 3);
+  const { heads } = dump.stores;
+  const rows = heads.rows.map(([key, { object }]) => {
+    const { n: _, ...row } = object;
+    return [key, { object: row }];
+  });
+  const indexes = heads.indexes.filter(({ name }) => name === 'recent');
+  await page.evaluate(loadDatabase, [
+    'old',
+    { version: 2, stores: { ...dump.stores, heads: { ...heads, indexes, rows } } },
+  ]);
+  await page.evaluate(async () => {
+    await client.close();
+    globalThis.client = await rethread.open({ name: 'old' });
+  });
+  for (const _ of [1, 2]) assert.deepEqual(await page.evaluate(find, 'topic17'), ['s17']);
+  await page.evaluate(async () => {
+    const session = await client.session('s3');
+    await session.append([{ role: 'user', parts: [{ type: 'text', text: 'Snow' }] }]);
+  });
+  assert.deepEqual(await page.evaluate(find, 'snow topic3'), ['s3']);
+  assert.equal((await page.evaluate(find, 'weather')).length, 20);
+  assert.deepEqual(page.complaints, []);
 });

@@ -3,8 +3,8 @@
 use rethread::branch_path::DIRECTORY;
 use rethread::error::{Error, ErrorCode};
 use rethread::store::{
-    Appended, AuditQuery, Batch, Capabilities, LogStore, MemoryStore, Page, Query, Record, SessionRow, StoreFuture,
-    StoredHead, Table,
+    Appended, AuditQuery, Batch, Capabilities, HeadChanges, LogStore, MemoryStore, Page, Query, Record, SessionRow,
+    StoreFuture, StoredHead, Table,
 };
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -26,6 +26,8 @@ pub struct Spy {
     pub heads: Cell<u32>,
     pub reads: Cell<u32>,
     pub appends: Cell<u32>,
+    /// Heads that were returned by lists and as changed.
+    pub listed_heads: Cell<usize>,
     /// Records of the directory of branches that were read.
     pub directory_rows: Cell<usize>,
     /// What the next appends do; none in a place is an append that works.
@@ -143,7 +145,21 @@ impl LogStore for Spy {
         limit: usize,
         channel: Option<&'a str>,
     ) -> StoreFuture<'a, Page<SessionRow>> {
-        self.data.sessions(cursor, limit, channel)
+        Box::pin(async move {
+            let page = self.data.sessions(cursor, limit, channel).await?;
+            self.listed_heads.set(self.listed_heads.get() + page.items.len());
+            Ok(page)
+        })
+    }
+
+    fn head_changes(&self, since: Option<u64>) -> Option<StoreFuture<'_, HeadChanges>> {
+        let changes = self.data.head_changes(since)?;
+        Some(Box::pin(async move {
+            self.readable()?;
+            let changes = changes.await?;
+            self.listed_heads.set(self.listed_heads.get() + changes.changed.iter().flatten().count());
+            Ok(changes)
+        }))
     }
 
     fn invocations<'a>(&'a self, query: &'a AuditQuery) -> StoreFuture<'a, Page<(String, Record)>> {

@@ -18,8 +18,8 @@ use rethread::session::{
     RunLockNames, SessionChange, SessionSettings, SessionSurface, StoreContext, StoreSettings,
 };
 use rethread::store::{
-    Appended, AuditQuery, Batch, Capabilities, LogStore, MemoryStore, NoticeText, Page, Query, Record, SessionRow,
-    StoreFuture, StoredHead,
+    Appended, AuditQuery, Batch, Capabilities, HeadChanges, LogStore, MemoryStore, NoticeText, Page, Query, Record,
+    SessionRow, StoreFuture, StoredHead,
 };
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
@@ -227,6 +227,10 @@ impl LogStore for SlowStore {
             self.wait().await;
             self.data.read(session, query).await
         })
+    }
+
+    fn head_changes(&self, since: Option<u64>) -> Option<StoreFuture<'_, HeadChanges>> {
+        self.data.head_changes(since)
     }
 
     fn sessions<'a>(

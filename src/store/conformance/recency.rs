@@ -5,7 +5,9 @@ use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use crate::session_head::SessionHead;
 use crate::store::record::{RecordKind, seal_record};
-use crate::store::{Batch, Page, RecencyQuery, SessionRow, recent_sessions};
+use crate::store::{
+    Appended, Batch, ChangedHead, HeadChanges, LogStore, Page, RecencyQuery, SessionRow, StoredHead, recent_sessions,
+};
 
 /// A session as it is to be listed: its name, the time of the last change of its history, and whether it is archived.
 type Listed = (&'static str, Ms, bool);
@@ -123,5 +125,65 @@ pub(super) async fn a_page_by_recency_stays_right_while_sessions_change(context:
         ensure!(all.last().is_some_and(|name| name == "unreadable"), "a list with a damaged head has {all:?}");
         ensure!(all.len() == 10, "a list with a damaged head has {all:?}");
     }
+    Ok(())
+}
+
+impl StoreCheckContext {
+    /// Returns this check's sessions that have changed since a mark, as the first handle reads them, and the new mark.
+    async fn changes(&self, since: u64) -> Result<(Vec<ChangedHead>, u64)> {
+        let Some(changes) = self.store.head_changes(Some(since)) else { return Ok((Vec::new(), since)) };
+        let HeadChanges { mark, changed } = changes.await?;
+        ensure!(changed.is_some(), "a few changes were too many");
+        let prefix = self.session("");
+        let mut changed = changed.unwrap_or_default();
+        changed.retain(|one| one.id.starts_with(&prefix));
+        changed.sort_by(|one, other| one.id.cmp(&other.id));
+        Ok((changed, mark))
+    }
+
+    /// Appends to a session through a handle, and returns how it has changed.
+    async fn changed_by(&self, handle: &dyn LogStore, name: &'static str) -> Result<ChangedHead> {
+        let id = self.session(name);
+        let revision = handle.head(&id).await?.map_or(0, |head| head.revision);
+        let written = batch((name, 1_000, false), &self.session("channel"));
+        let head = StoredHead { revision: revision.saturating_add(1), value: written.head.clone() };
+        let got = handle.append(&id, revision, written, &self.operation()).await?;
+        ensure!(got == Appended::Revision(head.revision), "an append to {name:?} at {revision} gave {got:?}");
+        Ok(ChangedHead { id, head: Some(head) })
+    }
+}
+
+/// What any handle writes is among the changes that the first one reads next, and no later.
+pub(super) async fn what_another_writer_changes_is_found(context: &StoreCheckContext) -> Result<()> {
+    let Some(begun) = context.store.head_changes(None) else { return Ok(()) };
+    let HeadChanges { mut mark, changed } = begun.await?;
+    ensure!(changed.is_none(), "without a mark {changed:?} have changed");
+    let (store, other) = (&*context.store, &*context.other);
+    // Both handles in turn: neither knows which number the other one took.
+    let mut want = Vec::new();
+    for (handle, name) in [(other, "a"), (store, "b"), (other, "c"), (store, "d")] {
+        want.push(context.changed_by(handle, name).await?);
+    }
+    let (got, next) = context.changes(mark).await?;
+    ensure!(got == want, "after four appends {got:?} have changed, and should {want:?}");
+    ensure!(next > mark, "four changes led from {mark} to {next}");
+    mark = next;
+    for _ in 0..8 {
+        for handle in [other, store, other] {
+            want = vec![context.changed_by(handle, "a").await?];
+        }
+        let (got, next) = context.changes(mark).await?;
+        ensure!(got == want, "after appends to one session {got:?} have changed, and should {want:?}");
+        mark = next;
+        let (got, _) = context.changes(mark).await?;
+        ensure!(got.is_empty(), "after nothing {got:?} have changed");
+    }
+    let deleted = ChangedHead { id: context.session("b"), head: None };
+    other.delete_session(&deleted.id).await?;
+    let (got, mark) = context.changes(mark).await?;
+    ensure!(got == [deleted], "after a deletion {got:?} have changed");
+    let written = context.changed_by(other, "d").await?;
+    let (got, _) = context.changes(mark).await?;
+    ensure!(got == [written], "after a deletion and an append {got:?} have changed");
     Ok(())
 }

@@ -1,8 +1,10 @@
 //! Terms, queries and excerpts.
 
+use super::index::{MAX_KEPT_BYTES, SearchIndex, SearchedSession};
 use super::query::hash_terms;
 use super::words::each_term;
 use super::{Excerpt, SearchTerms};
+use crate::term_filter::TermFilter;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -111,4 +113,50 @@ proptest! {
         let rising = excerpt.ranges.iter().zip(excerpt.ranges.iter().skip(1)).all(|(one, next)| one.1 < next.0);
         prop_assert!(rising);
     }
+}
+
+/// A filter with as many terms as fit.
+fn full_filter() -> TermFilter {
+    let mut filter = TermFilter::default();
+    filter.add(&(0..2_000_u32).map(|term| term.wrapping_mul(2_654_435_761)).collect::<Vec<_>>());
+    filter
+}
+
+fn with_terms(filter: &TermFilter, at: usize) -> SearchedSession {
+    SearchedSession {
+        id: format!("session-{at:08}"),
+        updated_at: 1,
+        title: Some("A title of a usual length".to_owned()),
+        channel: None,
+        is_archived: false,
+        terms: Some(filter.clone()),
+    }
+}
+
+#[test]
+fn r79_the_index_that_is_kept_has_a_bound() {
+    let (filter, mut index, mut at) = (full_filter(), SearchIndex::starting_at(7), 0);
+    let keep = |index: &mut SearchIndex, at| {
+        let session = with_terms(&filter, at);
+        index.keep(session.id.clone(), Some(session));
+    };
+    while at < 5_000 {
+        keep(&mut index, at);
+        at += 1;
+    }
+    assert!(index.bytes() < 4_500_000, "{} bytes for 5,000 sessions", index.bytes());
+    // The same session again takes no more.
+    let before = index.bytes();
+    keep(&mut index, 0);
+    assert_eq!((index.bytes(), index.sessions().count(), index.mark()), (before, 5_000, Some(7)));
+    index.set(with_terms(&filter, 0).id, None);
+    assert_eq!(index.sessions().count(), 4_999);
+    while index.mark().is_some() {
+        assert!(index.bytes() <= MAX_KEPT_BYTES);
+        keep(&mut index, at);
+        at += 1;
+    }
+    assert!(at > 37_000, "{at} sessions with full filters fit");
+    index.move_to(9);
+    assert_eq!((index.mark(), index.sessions().count()), (None, 0), "all heads are read again");
 }

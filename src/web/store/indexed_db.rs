@@ -4,6 +4,7 @@
 //! nothing is awaited inside it. After a lost connection the store opens a new one once and repeats the call, which is
 //! safe because an append has an operation name.
 
+mod changes;
 mod connection;
 mod failure;
 mod head;
@@ -22,11 +23,14 @@ mod write;
 pub use connection::delete_database;
 pub use options::{Durability, IndexedDbOptions};
 
+use super::js_timer::JsTimer;
 use crate::error::{ErrorCode, Result};
+use crate::store::kv::HostTimer;
 use crate::store::{
-    Appended, AuditQuery, Batch, Capabilities, LogStore, MAX_KEY, MAX_RECORD_BYTES, Page, Query, RecencyQuery, Record,
-    RecordSelector, RecordSink, SessionRow, StoreFuture, StoredHead,
+    Appended, AuditQuery, Batch, Capabilities, HeadChanges, LogStore, MAX_KEY, MAX_RECORD_BYTES, Page, Query,
+    RecencyQuery, Record, RecordSelector, RecordSink, SessionRow, StoreFuture, StoredHead,
 };
+use changes::ChangesScript;
 use connection::{DatabaseOrigin, EvictionMarker, IdbConnection};
 use failure::IdbFailure;
 use head::{HeadOperation, HeadScript};
@@ -55,6 +59,8 @@ pub struct IndexedDbStore {
     is_marked: Cell<bool>,
     /// The heads that were written last, by session: an append to one of them writes without waiting for the head.
     written_heads: RefCell<Vec<(String, HeadRow)>>,
+    /// The number of the newest change that this handle made.
+    newest_change: Cell<u64>,
 }
 
 /// Number of heads that are remembered.
@@ -85,6 +91,7 @@ impl IndexedDbStore {
             uses_newest_api: Cell::new(true),
             is_marked: Cell::new(false),
             written_heads: RefCell::default(),
+            newest_change: Cell::new(0),
         };
         store.connection().await.map_err(|failure| failure.error)?;
         Ok(store)
@@ -170,11 +177,23 @@ impl IndexedDbStore {
 
     fn run_on_head<'a>(&'a self, session: &str, operation: HeadOperation) -> StoreFuture<'a, Rc<RefCell<HeadScript>>> {
         let write = !matches!(operation, HeadOperation::Read);
-        let script = Rc::new(RefCell::new(HeadScript::new(session, operation)));
+        let script = Rc::new(RefCell::new(HeadScript::new(session, operation, self.next_change())));
         Box::pin(async move {
             self.transact(script.clone(), write).await?;
+            if write {
+                self.remember_change(script.borrow().change);
+            }
             Ok(script)
         })
+    }
+
+    /// Returns a number for a change, above those that this handle made.
+    fn next_change(&self) -> u64 {
+        JsTimer.now().max(self.newest_change.get().saturating_add(1))
+    }
+
+    fn remember_change(&self, change: u64) {
+        self.newest_change.set(self.newest_change.get().max(change));
     }
 
     /// Returns the head of a session as this store wrote it last, and forgets it.
@@ -244,7 +263,8 @@ impl LogStore for IndexedDbStore {
             batch.check(operation, self.capabilities().max_value_bytes)?;
             let append = AppendRequest { expected, batch, operation: operation.into() };
             let remembered = self.take_written_head(session);
-            let script = Rc::new(RefCell::new(HeadScript::append_after(session, append, remembered)));
+            let script =
+                Rc::new(RefCell::new(HeadScript::append_after(session, (append, self.next_change()), remembered)));
             let mut ended = self.transacted(script.clone(), true).await;
             if ended.is_err() && script.borrow().is_stale {
                 script.borrow_mut().restart();
@@ -255,6 +275,7 @@ impl LogStore for IndexedDbStore {
                 ended => ended.map_err(|failure| failure.error)?,
             }
             if let Some(row) = script.borrow_mut().written_row.take() {
+                self.remember_change(row.change);
                 self.remember_written_head(session, row);
             }
             if !self.is_marked.get() {
@@ -340,6 +361,15 @@ impl LogStore for IndexedDbStore {
             self.transact(pages.clone(), false).await?;
             Ok(pages.borrow_mut().page_of_sessions())
         })
+    }
+
+    fn head_changes(&self, since: Option<u64>) -> Option<StoreFuture<'_, HeadChanges>> {
+        Some(Box::pin(async move {
+            let changes = Rc::new(RefCell::new(ChangesScript::new(since)));
+            self.transact(changes.clone(), false).await?;
+            let changes = changes.borrow_mut().take();
+            changes.ok_or_else(|| IdbFailure::found_nothing().error)
+        }))
     }
 
     fn recent_sessions<'a>(&'a self, query: &'a RecencyQuery) -> Option<StoreFuture<'a, Page<SessionRow>>> {

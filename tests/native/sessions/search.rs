@@ -16,11 +16,15 @@ use rethread::session::{
 };
 use rethread::session_head::SessionHead;
 use rethread::store::{
-    Batch, LogStore, MemoryStore, Page, RecencyQuery, RecordKind, SearchHit, SessionArchive, open_record, seal_record,
+    Batch, LogStore, MAX_CHANGED_HEADS, MemoryStore, Page, RecencyQuery, RecordKind, SearchHit, SessionArchive,
+    open_record, seal_record,
 };
 use rethread::term_filter::TermFilter;
 use serde_json::json;
+use std::future::Future;
+use std::pin::pin;
 use std::rc::Rc;
+use std::task::{Context, Waker};
 
 fn opened(world: &World, process: &Process, id: &str) -> Rc<OpenSession> {
     world.run(process.open.open_session(id, SessionSettings::default())).unwrap()
@@ -301,6 +305,103 @@ fn r79_what_two_processes_append_at_once_is_found() {
         }
     }
     assert!(filter(&data, "s").1);
+}
+
+#[test]
+fn r79_a_further_search_reads_the_heads_that_have_changed() {
+    let world = World::new(false);
+    let data = MemoryStore::default();
+    fill(&world, &Process::new(&world, &data, 1));
+    let spy = Rc::new(Spy::new(&data));
+    let process = Process::over(&world, spy.clone(), 2);
+    assert_eq!(found(&world, &process, "paris weather"), ["b", "c", "a"]);
+    assert_eq!(spy.listed_heads.take(), 3);
+    assert_eq!(found(&world, &process, "sunny"), ["a"]);
+    assert_eq!(spy.listed_heads.take(), 0, "nothing has changed");
+    let other = Process::new(&world, &data, 3);
+    say(&world, &opened(&world, &other, "a"), "user", "And in Rome?");
+    assert_eq!(found(&world, &process, "rome"), ["a", "c"]);
+    assert_eq!(spy.listed_heads.take(), 1);
+    // More than a store returns as changed: all heads are read, and none is missed.
+    for at in 0..=MAX_CHANGED_HEADS {
+        say(&world, &opened(&world, &other, &format!("new{at:03}")), "user", &format!("Q{at:03}"));
+    }
+    for at in [0, MAX_CHANGED_HEADS] {
+        assert_eq!(found(&world, &process, &format!("q{at:03}")), [format!("new{at:03}")]);
+    }
+    assert_eq!(spy.listed_heads.take(), MAX_CHANGED_HEADS + 4, "by the first of the two");
+}
+
+#[test]
+fn r79_what_another_process_changes_between_two_searches_is_found() {
+    for kind in KINDS {
+        let (world, service) = (World::new(false), Service::new(kind));
+        let (process, other) = (service.process(&world), service.process(&world));
+        fill(&world, &other);
+        let find = |text: &str| found(&world, &process, text);
+        assert_eq!(find("paris weather"), ["b", "c", "a"], "{kind:?}");
+        let a = opened(&world, &other, "a");
+        say(&world, &a, "user", "Snow in Oslo");
+        assert_eq!(find("oslo"), ["a"], "{kind:?}: a message");
+        assert_eq!(find("paris weather"), ["b", "a", "c"], "{kind:?}: the order");
+        titled(&world, &a, "Paris weather");
+        assert_eq!(find("paris weather"), ["a", "b", "c"], "{kind:?}: a title");
+        world.run(a.update(Box::new(|head| head.is_archived = true))).unwrap();
+        let query = RecencyQuery { archived: Some(true), ..RecencyQuery::default() };
+        let archived = page(&world, &process, "oslo", &query).items;
+        assert_eq!(archived.len(), 1, "{kind:?}: archived");
+        world.run(delete_messages(&a, &[ids(&a)[2].clone()])).unwrap();
+        assert!(find("oslo").is_empty(), "{kind:?}: an erasure");
+        say(&world, &opened(&world, &other, "d"), "user", "Oslo");
+        assert_eq!(find("oslo"), ["d"], "{kind:?}: a new session");
+        world.run(other.open.delete_session("b")).unwrap();
+        assert_eq!(find("paris weather"), ["a", "c"], "{kind:?}: a deletion");
+        say(&world, &opened(&world, &other, "b"), "user", "Bergen");
+        assert_eq!(find("bergen"), ["b"], "{kind:?}: a session of the deleted one's id");
+        assert_eq!(find("japanese"), Vec::<String>::new(), "{kind:?}");
+    }
+}
+
+#[test]
+fn r79_searches_at_once_find_the_same_while_another_process_writes() {
+    let world = World::new(false);
+    let data = MemoryStore::default();
+    let other = Process::new(&world, &data, 1);
+    fill(&world, &other);
+    let spy = Rc::new(Spy::new(&data));
+    spy.waits.set(true);
+    let process = Process::over(&world, spy, 2);
+    for round in 0..4 {
+        let text = format!("q{round}zz");
+        say(&world, &opened(&world, &other, "a"), "user", &text);
+        let query = RecencyQuery::default();
+        let search = |text: String| {
+            let (context, query) = (process.open.context.clone(), query.clone());
+            async move {
+                let page = search_sessions(&context, &text, &query).await.unwrap();
+                assert_eq!(page.items.len(), 1, "{text} in round {round}");
+            }
+        };
+        let mut searches = pin!(both(search(text.clone()), search("sunny".into())));
+        // The store waits without waking anybody.
+        while searches.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {}
+    }
+}
+
+#[test]
+fn r79_r07_a_damaged_head_is_rebuilt_for_each_search() {
+    let world = World::new(false);
+    let data = MemoryStore::default();
+    fill(&world, &Process::new(&world, &data, 1));
+    let stored = block_on(data.head("a")).unwrap().unwrap();
+    let batch = Batch { head: b"no head".as_slice().into(), ..Batch::default() };
+    block_on(data.append("a", stored.revision, batch, "damage")).unwrap();
+    let process = Process::new(&world, &data, 2);
+    for _ in 0..2 {
+        assert_eq!(found(&world, &process, "sunny"), ["a"]);
+        assert_eq!(found(&world, &process, "invoices question"), ["c"]);
+    }
+    assert!(!process.heard.borrow().warnings.is_empty());
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use super::failure::IdbFailure;
 use super::rows::{
-    HEADS, HeadRow, STORES, SessionKeys, delete_head, put_head, request_first_records, request_head, request_records,
+    HEADS, HeadRow, STORES, SessionKeys, delete_head, newest_change, put_head, request_change_above,
+    request_first_records, request_head, request_newest_change, request_records,
 };
 use super::transaction::{Script, ScriptStep};
 use super::write::{AppendRequest, clear, tombstone};
@@ -26,6 +27,8 @@ pub(super) enum HeadOperation {
 pub(super) struct HeadScript {
     keys: SessionKeys,
     operation: HeadOperation,
+    /// The number of the change that is made; higher ones may be stored until the newest was read.
+    pub(super) change: u64,
     /// The row, and whether it existed, during further requests.
     row: Option<(HeadRow, bool)>,
     /// The head that `HeadOperation::Read` found.
@@ -36,7 +39,8 @@ pub(super) struct HeadScript {
     written_ahead: Option<(Appended, u64, HeadRow)>,
     /// Aborts the transaction if the instance stops before the head was compared.
     rollback: Option<TrapCleanup>,
-    /// The remembered row is not the stored one: nothing is written, and the append begins again.
+    /// The remembered row is not the stored one, or the number of the change is taken: nothing is written, and the
+    /// append begins again.
     pub(super) is_stale: bool,
     /// The row that an append wrote.
     pub(super) written_row: Option<HeadRow>,
@@ -47,10 +51,11 @@ pub(super) struct HeadScript {
 }
 
 impl HeadScript {
-    pub(super) fn new(session: &str, operation: HeadOperation) -> Self {
+    pub(super) fn new(session: &str, operation: HeadOperation, change: u64) -> Self {
         Self {
             keys: SessionKeys::of(session),
             operation,
+            change,
             row: None,
             head: None,
             remembered: None,
@@ -65,15 +70,36 @@ impl HeadScript {
 
     /// Makes a script of an append that writes at once if the head is still this one. Its records are on their way
     /// while the head is read.
-    pub(super) fn append_after(session: &str, append: AppendRequest, remembered: Option<HeadRow>) -> Self {
+    pub(super) fn append_after(
+        session: &str,
+        (append, change): (AppendRequest, u64),
+        remembered: Option<HeadRow>,
+    ) -> Self {
         let remembered = remembered.filter(|row| !row.deleted && append.outcome(row).is_none());
-        Self { remembered, ..Self::new(session, HeadOperation::Append(append)) }
+        Self { remembered, ..Self::new(session, HeadOperation::Append(append), change) }
+    }
+
+    /// Requests the head, and the newest change if there will be another one.
+    fn request_row(&self, transaction: &IdbTransaction) -> Result<ScriptStep, IdbFailure> {
+        let mut requests = vec![request_head(transaction, &self.keys)?];
+        if !matches!(self.operation, HeadOperation::Read) {
+            requests.push(request_newest_change(transaction)?);
+        }
+        Ok(ScriptStep::Request(requests))
+    }
+
+    /// Takes a number above the newest change.
+    fn raise_change(&mut self, newest: Option<&JsValue>) {
+        self.change = self.change.max(newest.map_or(0, newest_change).saturating_add(1));
     }
 
     /// Requests the head and what may be in the way, and writes. The answers say whether the writes may stay.
     fn write_ahead(&mut self, transaction: &IdbTransaction) -> Result<Option<ScriptStep>, IdbFailure> {
         let (HeadOperation::Append(append), Some(row)) = (&self.operation, &self.remembered) else { return Ok(None) };
-        let ScriptStep::Request(mut requests) = request_head(transaction, &self.keys)? else { return Ok(None) };
+        let mut requests = vec![
+            request_head(transaction, &self.keys)?,
+            request_change_above(transaction, self.change.saturating_sub(1))?,
+        ];
         let ranges = append.possibly_occupied(&self.keys, row);
         if let ScriptStep::Request(more) = request_first_records(transaction, ranges)? {
             requests.extend(more);
@@ -81,7 +107,7 @@ impl HeadScript {
         // If this instance stops before the head is read, nothing of this may be committed.
         self.rollback = TrapCleanup::calling(transaction, "abort");
         let (mut row, mut written) = (row.clone(), 0);
-        let appended = append.write(&self.keys, transaction, &mut row, &mut written)?;
+        let appended = append.write(&self.keys, transaction, (&mut row, self.change), &mut written)?;
         self.written_ahead = Some((appended, written, row));
         Ok(Some(ScriptStep::Request(requests)))
     }
@@ -94,11 +120,13 @@ impl HeadScript {
     ) -> Result<ScriptStep, IdbFailure> {
         let (appended, bytes, written_row) = written;
         let remembered = self.remembered.as_ref();
-        if !answers.first().is_some_and(|stored| remembered.is_some_and(|row| row.is_stored_as(stored))) {
+        let is_same = answers.first().is_some_and(|stored| remembered.is_some_and(|row| row.is_stored_as(stored)));
+        // Or another tab has taken the number of the change, or one above it.
+        if !is_same || answers.get(1).is_some_and(|session| !session.is_undefined()) {
             self.is_stale = true;
             return Err(IdbFailure::found_nothing());
         }
-        if answers.iter().skip(1).any(|key| !key.is_undefined()) {
+        if answers.iter().skip(2).any(|key| !key.is_undefined()) {
             return Err(IdbFailure::occupied());
         }
         self.appended = Some(appended);
@@ -141,7 +169,7 @@ impl HeadScript {
                     Some(outcome) => outcome,
                     None if found => Appended::Occupied,
                     None => {
-                        let appended = append.write(&self.keys, transaction, &mut row, &mut written)?;
+                        let appended = append.write(&self.keys, transaction, (&mut row, self.change), &mut written)?;
                         self.written_row = Some(row);
                         appended
                     }
@@ -149,7 +177,7 @@ impl HeadScript {
             }
             HeadOperation::Delete if is_live => {
                 clear(&self.keys, transaction)?;
-                put_head(transaction, &self.keys, &tombstone(row))?;
+                put_head(transaction, &self.keys, &HeadRow { change: self.change, ..tombstone(row) })?;
             }
             HeadOperation::Erase if is_live => {
                 clear(&self.keys, transaction)?;
@@ -158,7 +186,9 @@ impl HeadScript {
             }
             // There may be records without a head.
             HeadOperation::Delete | HeadOperation::Erase if !exists => clear(&self.keys, transaction)?,
-            HeadOperation::WriteTombstone(tombstone) if !exists => put_head(transaction, &self.keys, tombstone)?,
+            HeadOperation::WriteTombstone(tombstone) if !exists => {
+                put_head(transaction, &self.keys, &HeadRow { change: self.change, ..tombstone.clone() })?;
+            }
             HeadOperation::Delete | HeadOperation::Erase | HeadOperation::WriteTombstone(_) => {}
         }
         Ok(ScriptStep::Done(written))
@@ -197,9 +227,10 @@ impl Script for HeadScript {
         let Some(value) = answers.first() else {
             return match self.write_ahead(transaction)? {
                 Some(step) => Ok(step),
-                None => request_head(transaction, &self.keys),
+                None => self.request_row(transaction),
             };
         };
+        self.raise_change(answers.get(1));
         let mut row = HeadRow::default();
         let exists = row.read(value);
         match self.request_more(transaction, &row, exists)? {

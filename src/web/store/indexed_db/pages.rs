@@ -103,7 +103,7 @@ impl PageScript {
             Listing::Sessions(channel) | Listing::Heads(channel) => {
                 let Some(id) = key.as_string() else { return Ok(()) };
                 let mut row = HeadRow::default();
-                let is_live = row.read(value) && !row.deleted;
+                let is_live = row.read_listed(value) && !row.deleted;
                 if matches!(self.listing, Listing::Sessions(None)) {
                     self.heads.push(key.clone());
                 }

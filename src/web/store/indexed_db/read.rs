@@ -124,7 +124,7 @@ impl Script for RangeReadScript {
             ReadPhase::Nothing if self.query.from == 0 && self.select.is_none() => self.rows(transaction),
             ReadPhase::Nothing => {
                 self.phase = ReadPhase::Head;
-                request_head(transaction, &self.keys)
+                Ok(ScriptStep::Request(vec![request_head(transaction, &self.keys)?]))
             }
             ReadPhase::Head => {
                 let mut head = HeadRow::default();

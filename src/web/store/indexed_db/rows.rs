@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! heads                    session             {r: revision, v: bytes, c: channel, o: [operation, revision, ..], d: deleted, w: widest,
-//!                                               l: [1 if archived else 0, minus the time of the last change, session]}
+//!                                               l: [1 if archived else 0, minus the time of the last change, session],
+//!                                               n: number of the change}
 //! log, runs                [session, key]      bytes
 //! tool_invocations         [session, key]      {t: tool, s: status, c: channel, a: at, v: bytes}
 //! a segment in any table   [session, key, last key]
@@ -13,6 +14,10 @@
 //!
 //! `l` of a head is the key of the index of sessions by recency: the time is negative so that the newest comes first. A
 //! tombstone has none.
+//!
+//! `n` numbers the changes of heads in the database, deletions among them: each is larger than all before, and at least
+//! the time in milliseconds, so that no number means a change of an earlier database of this name. It is the key of the
+//! index of changes. Rows of version 2 have none until their next change.
 
 use super::failure::IdbFailure;
 use super::transaction::ScriptStep;
@@ -21,7 +26,7 @@ use crate::web::conversion::untrusted_value::member;
 use bytes::Bytes;
 use js_sys::{Array, Object, Uint8Array};
 use wasm_bindgen::prelude::*;
-use web_sys::{IdbKeyRange, IdbTransaction};
+use web_sys::{IdbCursorDirection, IdbKeyRange, IdbRequest, IdbTransaction};
 
 #[wasm_bindgen]
 extern "C" {
@@ -42,6 +47,8 @@ extern "C" {
     #[wasm_bindgen(method, setter)]
     fn set_l(this: &RowObject, recent_key: &Array);
     #[wasm_bindgen(method, setter)]
+    fn set_n(this: &RowObject, change: f64);
+    #[wasm_bindgen(method, setter)]
     fn set_t(this: &RowObject, tool: &str);
     #[wasm_bindgen(method, setter)]
     fn set_s(this: &RowObject, status: &str);
@@ -51,6 +58,12 @@ extern "C" {
     fn r(this: &RowObject) -> JsValue;
     #[wasm_bindgen(method, getter)]
     fn o(this: &RowObject) -> JsValue;
+    #[wasm_bindgen(method, getter)]
+    fn v(this: &RowObject) -> JsValue;
+    #[wasm_bindgen(method, getter)]
+    fn c(this: &RowObject) -> JsValue;
+    #[wasm_bindgen(method, getter)]
+    fn d(this: &RowObject) -> JsValue;
 }
 
 pub(super) const HEADS: &str = "heads";
@@ -60,6 +73,12 @@ pub(super) const RECENT_INDEX: &str = "recent";
 
 /// The member of a head that the index has.
 pub(super) const RECENT_MEMBER: &str = "l";
+
+/// The index of the heads by their changes.
+pub(super) const CHANGE_INDEX: &str = "changed";
+
+/// The member of a head that this index has.
+pub(super) const CHANGE_MEMBER: &str = "n";
 
 /// The key of a session in the index of the heads.
 pub(super) fn recent_key(is_archived: bool, updated_at: u64, session: &JsValue) -> JsValue {
@@ -262,9 +281,31 @@ pub(super) fn request_records(transaction: &IdbTransaction, keys: &SessionKeys) 
     request_first_records(transaction, vec![(Table::Log, keys.all()), (Table::Runs, keys.all())])
 }
 
+/// Requests the number of the newest change: the answer is a cursor, or null.
+pub(super) fn request_newest_change(transaction: &IdbTransaction) -> Result<IdbRequest, IdbFailure> {
+    let index = transaction.object_store(HEADS)?.index(CHANGE_INDEX)?;
+    Ok(index.open_key_cursor_with_range_and_direction(&JsValue::NULL, IdbCursorDirection::Prev)?)
+}
+
+/// Reads the answer; 0 if there was no change.
+pub(super) fn newest_change(answer: &JsValue) -> u64 {
+    whole(&member(answer, "key")).unwrap_or(0)
+}
+
+/// Requests a session that has a change above a number: none, mostly, which costs less than to read the newest.
+pub(super) fn request_change_above(transaction: &IdbTransaction, change: u64) -> Result<IdbRequest, IdbFailure> {
+    let index = transaction.object_store(HEADS)?.index(CHANGE_INDEX)?;
+    Ok(index.get_key(&changes_since(change)?.into())?)
+}
+
+/// Returns the rows that have changed since the change of a number.
+pub(super) fn changes_since(change: u64) -> Result<IdbKeyRange, JsValue> {
+    IdbKeyRange::lower_bound_with_open(&number(change), true)
+}
+
 /// Requests a session's head.
-pub(super) fn request_head(transaction: &IdbTransaction, keys: &SessionKeys) -> Result<ScriptStep, IdbFailure> {
-    Ok(ScriptStep::Request(vec![transaction.object_store(HEADS)?.get(&keys.0)?]))
+pub(super) fn request_head(transaction: &IdbTransaction, keys: &SessionKeys) -> Result<IdbRequest, IdbFailure> {
+    Ok(transaction.object_store(HEADS)?.get(&keys.0)?)
 }
 
 fn put(transaction: &IdbTransaction, store: &str, place: &JsValue, value: &JsValue) -> Result<(), IdbFailure> {
@@ -318,6 +359,8 @@ pub(super) struct HeadRow {
     pub(super) stored_operations: Option<Array>,
     pub(super) deleted: bool,
     pub(super) listed_by: ListedBy,
+    /// The number of its last change; 0 if it has none.
+    pub(super) change: u64,
     /// The largest distance between the first and the last key of any segment so far: a segment that reaches into a
     /// range begins at most so far before it.
     pub(super) widest: u64,
@@ -343,11 +386,27 @@ impl HeadRow {
         }
         self.deleted = revision.is_some() && member(value, "d").is_truthy();
         self.widest = whole(&member(value, "w")).unwrap_or(0);
+        self.change = whole(&member(value, CHANGE_MEMBER)).unwrap_or(0);
         if let Some(key) = Self::recent_key_of(value) {
             let updated_at = key.get(1).as_f64().and_then(|minus| whole(&(0.0 - minus).into()));
             self.listed_by =
                 ListedBy { is_archived: key.get(0).as_f64() == Some(1.0), updated_at: updated_at.unwrap_or(0) };
         }
+        true
+    }
+
+    /// Reads of a row what a list of heads needs, as [`read`](Self::read) does. With 5,000 rows the rest, and names of
+    /// members that are made anew for each row, cost a third of the time.
+    pub(super) fn read_listed(&mut self, value: &JsValue) -> bool {
+        if !value.is_object() {
+            return self.read(value);
+        }
+        let row: &RowObject = value.unchecked_ref();
+        let revision = whole(&row.r());
+        self.revision = revision.unwrap_or(0);
+        self.value = bytes_of(&row.v()).unwrap_or_default();
+        self.channel = row.c().as_string();
+        self.deleted = revision.is_some() && row.d().is_truthy();
         true
     }
 
@@ -415,6 +474,9 @@ impl HeadRow {
         if !self.deleted {
             let ListedBy { updated_at, is_archived } = self.listed_by;
             row.set_l(recent_key(is_archived, updated_at, session).unchecked_ref());
+        }
+        if self.change > 0 {
+            row.set_n(to_f64(self.change));
         }
         row.into()
     }

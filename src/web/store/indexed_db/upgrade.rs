@@ -1,22 +1,25 @@
 //! The transaction that changes a database of an older version.
 
 use super::failure::IdbFailure;
-use super::rows::{HEADS, HeadRow, RECENT_INDEX, RECENT_MEMBER, RangeEnd, STORES, SessionKeys, put_head};
+use super::rows::{
+    CHANGE_INDEX, CHANGE_MEMBER, HEADS, HeadRow, RECENT_INDEX, RECENT_MEMBER, RangeEnd, STORES, SessionKeys, put_head,
+};
 use super::scan::Scan;
 use super::transaction::{Script, ScriptStep};
 use crate::error::Error;
 use wasm_bindgen::prelude::*;
 use web_sys::{IdbDatabase, IdbTransaction};
 
-/// The version of the IndexedDB schema. Version 1 has no index of the heads. Records have versions of their own, so
-/// that this one seldom changes: a tab of an older build has to close the database first.
-pub(super) const VERSION: u32 = 2;
+/// The version of the IndexedDB schema. Version 1 has no index of the heads, version 2 none of their changes. Records
+/// have versions of their own, so that this one seldom changes: a tab of an older build has to close the database
+/// first.
+pub(super) const VERSION: u32 = 3;
 
 /// Number of heads that are changed at once.
 const HEADS_AT_ONCE: u32 = 256;
 
-/// Creates the object stores of a new database, or the index of an old one. Returns what fills the index; none for a
-/// new database.
+/// Creates the object stores of a new database, or the indexes that an old one lacks. Returns what fills the index by
+/// recency, if the database has none. The index of changes begins empty: what is not in it has not changed since.
 ///
 /// # Errors
 /// `config_invalid` if the database is somebody else's; the browser's own.
@@ -31,9 +34,12 @@ pub(super) fn change_schema(
         }
     }
     check_stores(database, name)?;
-    let path = JsValue::from_str(RECENT_MEMBER);
-    transaction.object_store(HEADS)?.unchecked_ref::<IndexedStore>().create_index(RECENT_INDEX, &path)?;
-    Ok((old_version > 0).then(FillScript::new))
+    let heads: IndexedStore = transaction.object_store(HEADS)?.unchecked_into();
+    if old_version < 2 {
+        heads.create_index(RECENT_INDEX, &JsValue::from_str(RECENT_MEMBER))?;
+    }
+    heads.create_index(CHANGE_INDEX, &JsValue::from_str(CHANGE_MEMBER))?;
+    Ok((old_version == 1).then(FillScript::new))
 }
 
 /// Checks that a database has our object stores.

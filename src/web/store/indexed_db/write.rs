@@ -86,7 +86,7 @@ impl AppendRequest {
         &self,
         keys: &SessionKeys,
         transaction: &IdbTransaction,
-        head: &mut HeadRow,
+        (head, change): (&mut HeadRow, u64),
         written: &mut u64,
     ) -> Result<Appended, IdbFailure> {
         // A segment of one record has the width 0, and counts as 1.
@@ -119,6 +119,7 @@ impl AppendRequest {
         head.value.clone_from(&self.batch.head);
         head.channel.clone_from(&self.batch.channel);
         head.listed_by = self.batch.listed_by;
+        head.change = change;
         head.deleted = false;
         put_head(transaction, keys, head)?;
         Ok(Appended::Revision(head.revision))
