@@ -197,7 +197,7 @@ export type Effect =
       /** GET picks up an answer on which the service works in the background. */
       request:
         | { method: "POST"; url: string; headers: Record<string, string>; body: Bytes }
-        | { method: "GET"; url: string; headers: Record<string, string>; body?: undefined };
+        | { method: "GET"; url: string; headers: Record<string, string>; body: null };
       stream: boolean;
       /** The request does not change state at the service, so a host may send it again without asking. Each answer
        *  costs money. */

@@ -73,11 +73,7 @@ impl Run {
             && !live.messages().last().is_some_and(|last| has_unanswered_call(&live, last));
         let mut turn = RunData::new(setup, live, stored, Report::new());
         turn.set_totals(totals);
-        turn.set_request_delivery(match (may_have_sent, is_replay_safe) {
-            (false, _) => RequestDelivery::Answered,
-            (true, false) => RequestDelivery::Unconfirmed,
-            (true, true) => RequestDelivery::NotDelivered,
-        });
+        turn.set_request_delivery(delivery_of(may_have_sent, is_replay_safe));
         turn.keep_journal(records);
         if restarts_chain {
             turn.try_restart_chain();
@@ -92,6 +88,15 @@ impl Run {
         }
         let state = enter(&mut turn, next, context);
         Ok(Self { turn, state })
+    }
+}
+
+/// Returns what is known of the newest request.
+fn delivery_of(may_have_sent: bool, is_replay_safe: bool) -> RequestDelivery {
+    match (may_have_sent, is_replay_safe) {
+        (false, _) => RequestDelivery::Answered,
+        (true, false) => RequestDelivery::Unconfirmed,
+        (true, true) => RequestDelivery::NotDelivered,
     }
 }
 

@@ -83,9 +83,11 @@ fn effect_to_js(effect: &Effect) -> JsValue {
                     out.number("notBefore", *time);
                 }
             });
-            if *method == Method::Post {
-                set(&member(&value, "request"), "body", &Uint8Array::from(body.as_slice()));
-            }
+            let body = match method {
+                Method::Post => Uint8Array::from(body.as_slice()).into(),
+                Method::Get => JsValue::NULL,
+            };
+            set(&member(&value, "request"), "body", &body);
             value
         }
     }

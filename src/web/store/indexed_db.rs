@@ -24,7 +24,6 @@ pub use connection::delete_database;
 pub use options::{Durability, IndexedDbOptions};
 
 use crate::error::{ErrorCode, Result};
-use crate::store::kv::HostTimer;
 use crate::store::{
     Appended, AuditQuery, Batch, Capabilities, HeadChanges, LogStore, MAX_KEY, MAX_RECORD_BYTES, Page, Query,
     RecencyQuery, Record, RecordSelector, RecordSink, SessionRow, StoreFuture, StoredHead,
