@@ -10,7 +10,8 @@ export function sqlite(database) {
   /** @type {any} */
   let open = path === null ? database : null;
   let isStrict = false;
-  let isPrepared = false;
+  /** What is done before the first write. @type {Promise<void> | null} */
+  let prepared = null;
   if (path === null && typeof open?.prepare !== 'function' && typeof open?.batch !== 'function') {
     throw new RethreadError(
       'config_invalid',
@@ -21,17 +22,18 @@ export function sqlite(database) {
     dialect: 'sqlite',
     transaction(statements) {
       open ??= openFile(path);
-      const isAsynchronous = typeof open.batch === 'function';
+      if (typeof open.batch === 'function') {
+        if (statements.every(isRead)) return batch(open, statements);
+        prepared ??= writeBackLog(open);
+        return prepared.then(() => batch(open, statements));
+      }
       // Not before the first write, so that a rejected file is unchanged.
-      const isFirst = !isPrepared && !statements.every(isRead);
-      isPrepared ||= isFirst;
-      if (isAsynchronous)
-        return isFirst ? writeBackLog(open).then(() => batch(open, statements)) : batch(open, statements);
-      if (isFirst) {
+      if (!prepared && !statements.every(isRead)) {
         if (path !== null) prepareFile(open, isStrict);
         // Freed space is overwritten with zeros: an erased message is in no free page.
         open.exec('PRAGMA secure_delete = ON');
         writeBackLogNow(open);
+        prepared = Promise.resolve();
       }
       return transaction(open, statements);
     },
@@ -48,7 +50,7 @@ export function sqlite(database) {
       if (path === null) return;
       open?.close();
       open = null;
-      isPrepared = false;
+      prepared = null;
     },
   };
 }

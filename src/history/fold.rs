@@ -276,7 +276,7 @@ impl History {
     /// `known_results` knows are left out.
     ///
     /// The answer knows what its request contained. If that is not known here, as after a merge of two logs, it knows
-    /// none: a result that is told twice does less harm than one that is never told.
+    /// none: a result that is sent twice does less harm than one that is never sent.
     #[must_use]
     pub fn results_unknown_to(&self, answer: usize, known_results: u64) -> Vec<(usize, &LateResult)> {
         if self.overtaken_results.is_empty() {

@@ -3,7 +3,7 @@
 use super::callback_numbers::CallbackNumbers;
 use super::option_types::FlagOrCallback;
 use super::raw_json::RawJson;
-use crate::json::JsonKind;
+use crate::json::Json;
 use crate::replay::Callback;
 use serde::{Deserialize, Deserializer, de::Error as _};
 use std::cell::RefCell;
@@ -25,16 +25,21 @@ thread_local! {
     static NUMBERS: RefCell<CallbackNumbers<String>> = const { RefCell::new(CallbackNumbers::new()) };
 }
 
+impl FunctionName {
+    fn read(json: &Json) -> Option<Self> {
+        let name = json.view().as_text().filter(|name| (1..=MAX_NAME_BYTES).contains(&name.len()))?;
+        Some(Self(name.into_owned()))
+    }
+}
+
 impl<'de> Deserialize<'de> for FunctionName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let RawJson(json) = RawJson::deserialize(deserializer)?;
-        let name = json.view().as_text().filter(|name| (1..=MAX_NAME_BYTES).contains(&name.len()));
-        let name = name.ok_or_else(|| {
+        Self::read(&json).ok_or_else(|| {
             D::Error::custom(
                 "must be the name of a function of the host, which an effect `ask` then has, of 200 bytes at most",
             )
-        })?;
-        Ok(Self(name.into_owned()))
+        })
     }
 }
 
@@ -48,14 +53,10 @@ impl From<FunctionName> for Callback {
 impl<'de> Deserialize<'de> for FlagOrName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let RawJson(json) = RawJson::deserialize(deserializer)?;
-        match (json.view().as_bool(), json.view().kind()) {
-            (Some(flag), _) => Ok(Self::Flag(flag)),
-            (None, JsonKind::String) => {
-                let name = json.view().as_text().unwrap_or_default();
-                Ok(Self::Name(FunctionName(name.into_owned())))
-            }
-            _ => Err(D::Error::custom("must be true, false or the name of a function of the host")),
-        }
+        // A flag that was written as a text is a mistake, and no name.
+        let name = FunctionName::read(&json).filter(|name| !matches!(name.0.as_str(), "true" | "false"));
+        let flag_or_name = json.view().as_bool().map(Self::Flag).or(name.map(Self::Name));
+        flag_or_name.ok_or_else(|| D::Error::custom("must be true, false or the name of a function of the host"))
     }
 }
 

@@ -41,14 +41,14 @@ pub fn read_options<T: DeserializeOwned>(what: &str, text: &str) -> Result<T, Er
 #[derive(Default)]
 pub struct JsonOptions;
 
-/// A function that JSON cannot name: it would have to answer at once.
+/// A function that has no name in JSON.
 pub enum NoFunction {}
 
 impl OptionTypes for JsonOptions {
     type Value = RawJson;
     type Object = RawObject;
     type Function = FunctionName;
-    type LocalFunction = NoFunction;
+    type HostOnlyFunction = NoFunction;
     type FlagOrFunction = FlagOrName;
 
     fn value_to_json(value: &RawJson) -> Result<Json, Error> {
@@ -311,6 +311,6 @@ impl<'de> VariantAccess<'de> for TaggedObject<'_> {
 
 impl<'de> Deserialize<'de> for NoFunction {
     fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
-        Err(de::Error::custom("it is a function in JavaScript, and this host cannot pass one; leave it out"))
+        Err(de::Error::custom("a component cannot call this function, not even by name; leave it out"))
     }
 }

@@ -15,8 +15,8 @@ pub trait OptionTypes: Default {
     type Object: DeserializeOwned;
     /// A function, which may answer later.
     type Function: DeserializeOwned + Into<Callback>;
-    /// A function that answers at once, or that the binding itself calls.
-    type LocalFunction: DeserializeOwned + Into<Callback>;
+    /// A function that only JavaScript can pass: `execute`, `persist` and `approveUnsafeReplay`.
+    type HostOnlyFunction: DeserializeOwned + Into<Callback>;
     /// A flag, or a function that returns one.
     type FlagOrFunction: DeserializeOwned + Into<FlagOrCallback>;
 

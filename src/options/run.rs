@@ -81,7 +81,7 @@ pub struct RunOptions<T: OptionTypes> {
 struct RetryOptions<T: OptionTypes> {
     attempts: Option<AtLeastOne>,
     backoff_ms: Option<u64>,
-    approve_unsafe_replay: Option<T::LocalFunction>,
+    approve_unsafe_replay: Option<T::HostOnlyFunction>,
 }
 
 #[derive(Deserialize)]

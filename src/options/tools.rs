@@ -29,12 +29,12 @@ pub struct ToolOptions<T: OptionTypes> {
     parameters: Option<T::Object>,
     #[serde(rename = "jsonSchema")]
     _json_schema: Option<T::Object>,
-    execute: Option<T::LocalFunction>,
+    execute: Option<T::HostOnlyFunction>,
     r#async: Option<bool>,
     ends_run: Option<bool>,
     on_interrupted: Option<OnInterruptedOption>,
     freshness: Option<WindowOption>,
-    persist: Option<T::LocalFunction>,
+    persist: Option<T::HostOnlyFunction>,
     needs_approval: Option<T::FlagOrFunction>,
 }
 

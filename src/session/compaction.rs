@@ -400,6 +400,7 @@ async fn store(
         Err(error) if error.code == ErrorCode::Conflict => return Ok(CompactionOutcome::Superseded),
         committed => committed?,
     };
+    session.compaction.overtaken.clear();
     session.compaction.drop_deferred();
     session.update_hold();
     session.notify();

@@ -90,6 +90,8 @@ pub struct RunDriver {
     pub(super) superseded: RefCell<Option<Error>>,
     /// Gives the turn to the history providers when the run is over.
     pub store_hook: RefCell<Option<Callback>>,
+    /// True if the run is over and waits for no reducer, filter or approval any more.
+    has_ended_questions: Cell<bool>,
 }
 
 impl RunDriver {
@@ -186,6 +188,7 @@ impl RunDriver {
             save_error: RefCell::default(),
             superseded: RefCell::default(),
             store_hook: RefCell::default(),
+            has_ended_questions: Cell::default(),
             broadcast: AnswerBroadcast::default(),
         })
     }
@@ -349,10 +352,14 @@ impl RunDriver {
         self.call_body_callbacks();
         self.call_approval_callbacks();
         self.release_while_waiting().await;
-        if self.machine.borrow().status().is_over()
-            && let Err(error) = self.store_in_providers().await
-        {
-            failure.get_or_insert(error);
+        if self.machine.borrow().status().is_over() {
+            if !self.has_ended_questions.replace(true) {
+                // Functions of the application whose answers nobody needs any more.
+                self.callbacks.end_of_run();
+            }
+            if let Err(error) = self.store_in_providers().await {
+                failure.get_or_insert(error);
+            }
         }
         self.publish(wrote);
         failure.map_or(Ok(()), Err)

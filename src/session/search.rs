@@ -1,7 +1,7 @@
 //! Searches the sessions of a store.
 
 use super::context::StoreContext;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::store::{
     ChangedHead, HeadChanges, Page, RecencyQuery, SearchHit, SearchIndex, SearchedSession, SessionSearch, open_session,
 };
@@ -56,27 +56,38 @@ pub async fn search_sessions(context: &StoreContext, text: &str, query: &Recency
 /// Adds all sessions to a search: those of the index, after the heads that have changed since were read, or those of
 /// all heads.
 async fn add_sessions(context: &StoreContext, search: &mut SessionSearch, channel: Option<&str>) -> Result<()> {
-    let since = context.search_index.borrow().mark();
-    let Some(changes) = context.store.head_changes(since) else {
-        return add_stored(context, search, channel, &mut SearchIndex::default()).await;
+    let HeadChanges { mark, changed } = loop {
+        let since = context.search_index.borrow().mark();
+        let changes = context.store.head_changes(since).filter(|_| !context.search_index.borrow().is_too_large());
+        let Some(changes) = changes else {
+            return add_stored(context, search, channel, &mut SearchIndex::default()).await;
+        };
+        let read = changes.await?;
+        // Otherwise another search has changed the index meanwhile, and these are not the changes that it lacks.
+        if context.search_index.borrow().mark() == since {
+            break read;
+        }
     };
-    let HeadChanges { mark, changed } = changes.await?;
     if let Some(changed) = changed
         && let Some(damaged) = add_indexed(context, search, changed, mark)
     {
         return add_damaged(context, search, damaged).await;
     }
+    if context.search_index.borrow().mark().is_some() {
+        // Searches at once begin anew, too.
+        context.search_index.take();
+    }
     // What is written while the heads are read has a later number than the mark, and is read again by the next search.
     let mut index = SearchIndex::starting_at(mark);
     add_stored(context, search, None, &mut index).await?;
-    context.search_index.replace(index);
+    if context.search_index.borrow().mark().is_none_or(|kept| kept <= mark) {
+        context.search_index.replace(index);
+    }
     Ok(())
 }
 
 /// Brings the index up to date and adds its sessions. Returns the ids of those whose head is damaged; none if there is
-/// no index any more.
-///
-/// Two searches at once may do this in any order: the mark is that of the changes that were set last.
+/// no index any more, or if the numbers of the changes are lower than before: another database has them.
 fn add_indexed(
     context: &StoreContext,
     search: &mut SessionSearch,
@@ -84,6 +95,10 @@ fn add_indexed(
     mark: u64,
 ) -> Option<Vec<String>> {
     let mut index = context.search_index.borrow_mut();
+    if index.mark()? > mark {
+        *index = SearchIndex::default();
+        return None;
+    }
     for ChangedHead { id, head } in changed {
         index.set(id, head.as_ref());
     }
@@ -96,8 +111,14 @@ fn add_indexed(
 /// Adds sessions whose heads are rebuilt for it.
 async fn add_damaged(context: &StoreContext, search: &mut SessionSearch, ids: Vec<String>) -> Result<()> {
     for id in ids {
-        if let Some(stored) = context.store.head(&id).await? {
-            search.add(&SearchedSession::of(context.head(&id, &stored).await?));
+        match context.store.head(&id).await {
+            Ok(Some(stored)) => search.add(&SearchedSession::of(context.head(&id, &stored).await?)),
+            Ok(None) => {}
+            // Of another key: the list shows that it is there.
+            Err(error) if error.code == ErrorCode::WrongKey => {
+                context.report_unreadable(not_searched("", &id, &error));
+            }
+            Err(error) => return Err(error),
         }
     }
     Ok(())

@@ -27,7 +27,7 @@ pub struct ChangedHead {
 impl HeadChanges {
     /// Returns the changes up to a mark, unless they are too many.
     #[must_use]
-    pub fn up_to(mark: u64, changed: Option<Vec<ChangedHead>>) -> Self {
+    pub fn limited(mark: u64, changed: Option<Vec<ChangedHead>>) -> Self {
         Self { mark, changed: changed.filter(|changed| changed.len() <= MAX_CHANGED_HEADS) }
     }
 }

@@ -316,7 +316,7 @@ impl LogStore for MemoryStore {
                 let changed = sessions.iter().filter(|(_, stored)| stored.change > since);
                 changed.map(|(id, stored)| ChangedHead { id: id.clone(), head: stored.head() }).collect()
             });
-            Ok(HeadChanges::up_to(self.changes.get(), changed))
+            Ok(HeadChanges::limited(self.changes.get(), changed))
         }))
     }
 

@@ -171,6 +171,24 @@ for (const world of ['engine', 'stored'])
       assert.equal(textsOf(effect('call-model').kind.val.body)[0], 'You are the second.');
     });
 
+    test('r51 r62 what a run asked is closed with the run, and a text that is not JSON leaves it open', () => {
+      begin();
+      const run = driven.command('run', request({ provider, input: 'Hello.', inputFilter: 'slow' }));
+      const { id } = effect('ask');
+      assert.throws(
+        () => answer(id, 'returned', 'no JSON'),
+        ({ code, payload }) => (payload?.code ?? code) === 'invalid_input',
+      );
+      assert.ok(engine.effects().some((one) => one.id === id));
+      driven.command('cancel', run);
+      for (let steps = 0; steps < 20; steps += 1) driven.step();
+      assert.deepEqual(engine.effects(), []);
+      assert.throws(
+        () => answer(id, 'returned', '{}'),
+        ({ code, payload }) => (payload?.code ?? code) === 'wrong_state',
+      );
+    });
+
     test('r51 r62 functions that must answer at once are refused, and so is what is no name', () => {
       begin();
       const refused = (options) =>
@@ -184,5 +202,6 @@ for (const world of ['engine', 'stored'])
       refused({ inputFilter: 7 });
       refused({ inputFilter: '' });
       refused({ tools: { t: { needsApproval: [] } } });
+      refused({ tools: { t: { needsApproval: 'false' } } });
     });
   });

@@ -158,6 +158,7 @@ impl LogStore for Spy {
             self.readable()?;
             let changes = changes.await?;
             self.listed_heads.set(self.listed_heads.get() + changes.changed.iter().flatten().count());
+            self.wait().await;
             Ok(changes)
         }))
     }

@@ -1,7 +1,9 @@
 //! The open effects of an engine: operations of its store, functions of its host, and what its runs need.
 
+use super::json_bytes::json_of_text;
 use super::wit;
 use crate::error::{Error, ErrorCode, Result};
+use crate::json::Json;
 use crate::run::{EffectKind, Method, effect_id};
 use crate::session::RunDriver;
 use std::cell::{Cell, RefCell};
@@ -40,8 +42,8 @@ enum OpenEffect {
     Run(RunEffect),
 }
 
-/// What a function of the host returned, JSON, or why it failed.
-type Returned = std::result::Result<String, wit::Failure>;
+/// What a function of the host returned, or why it failed.
+type Returned = std::result::Result<Json, wit::Failure>;
 
 /// An effect that a task waits for, and its reply.
 struct Awaited<Q, R> {
@@ -184,8 +186,8 @@ impl Effects {
                 effect.give(reply);
                 None
             }
-            (OpenEffect::Ask(effect), wit::Answer::Returned(json)) => {
-                effect.give(Ok(std::mem::take(json)));
+            (OpenEffect::Ask(effect), wit::Answer::Returned(returned)) => {
+                effect.give(Ok(json_of_text("what the function returned", returned)?));
                 None
             }
             (OpenEffect::Ask(effect), wit::Answer::Failed(failure)) => {

@@ -1,7 +1,6 @@
 //! Functions of the host that the options name: each call is an effect `ask`, and its answer is checked here.
 
 use super::host::ComponentHost;
-use super::json_bytes::json_of_text;
 use super::wit;
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::Finding;
@@ -24,13 +23,12 @@ fn failed(message: impl Into<String>) -> Error {
 /// Asks the host to call a function.
 ///
 /// # Errors
-/// `callback_failed` if it failed, or returned no JSON.
+/// `callback_failed` if it failed.
 async fn ask(host: &ComponentHost, callback: &Callback, question: wit::Question) -> Result<Json> {
     let name = callback.hook.downcast_ref::<FunctionName>().ok_or_else(no_function)?;
     let call = wit::FunctionCall { function: name.0.clone(), question };
     let returned = host.effects.ask(call).await;
-    let returned = returned.map_err(|failure| failed(format!("`{}`: {}", name.0, failure.message)))?;
-    json_of_text("what it returned", &returned).map_err(|error| failed(format!("`{}`: {}", name.0, error.message)))
+    returned.map_err(|failure| failed(format!("`{}`: {}", name.0, failure.message)))
 }
 
 /// Returns the numbers of a list, rounded up.

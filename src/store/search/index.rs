@@ -67,6 +67,13 @@ pub struct SearchIndex {
     /// By id. None for a session whose head is damaged: it is read for each search.
     sessions: BTreeMap<String, Option<SearchedSession>>,
     bytes: usize,
+    /// True if there was more than is kept.
+    is_too_large: bool,
+}
+
+/// The size of what is kept of a session; none of one whose head is damaged.
+fn kept_bytes(session: Option<&SearchedSession>) -> usize {
+    session.map_or(OVERHEAD, SearchedSession::kept_bytes)
 }
 
 impl SearchIndex {
@@ -82,11 +89,18 @@ impl SearchIndex {
         self.mark
     }
 
+    /// Returns true if nothing is kept because there was too much.
+    #[must_use]
+    pub fn is_too_large(&self) -> bool {
+        self.is_too_large
+    }
+
     /// Sets a session, or removes one that has no head.
     pub fn set(&mut self, id: String, head: Option<&StoredHead>) {
         let Some(head) = head else {
-            let removed = self.sessions.remove(&id).flatten();
-            self.bytes = self.bytes.saturating_sub(removed.map_or(0, |session| session.kept_bytes()));
+            if let Some(removed) = self.sessions.remove(&id) {
+                self.bytes = self.bytes.saturating_sub(kept_bytes(removed.as_ref()));
+            }
             return;
         };
         self.keep(id, SearchedSession::of_stored(head));
@@ -94,14 +108,12 @@ impl SearchIndex {
 
     /// Keeps what was read of the head of a session; none if it is damaged.
     pub fn keep(&mut self, id: String, session: Option<SearchedSession>) {
-        let kept_bytes =
-            |session: &Option<SearchedSession>| session.as_ref().map_or(OVERHEAD, SearchedSession::kept_bytes);
-        self.bytes += kept_bytes(&session);
+        self.bytes += kept_bytes(session.as_ref());
         if let Some(before) = self.sessions.insert(id, session) {
-            self.bytes = self.bytes.saturating_sub(kept_bytes(&before));
+            self.bytes = self.bytes.saturating_sub(kept_bytes(before.as_ref()));
         }
         if self.bytes > MAX_KEPT_BYTES {
-            *self = Self::default();
+            *self = Self { is_too_large: true, ..Self::default() };
         }
     }
 

@@ -22,7 +22,7 @@ impl OptionTypes for JsOptions {
     type Value = UnreadValue;
     type Object = UnreadObject;
     type Function = BoundFunction;
-    type LocalFunction = BoundFunction;
+    type HostOnlyFunction = BoundFunction;
     type FlagOrFunction = FlagOrFunction;
 
     fn value_to_json(value: &UnreadValue) -> Result<Json> {

@@ -59,6 +59,9 @@ pub struct IndexedDbStore {
     written_heads: RefCell<Vec<(String, HeadRow)>>,
     /// The number of the newest change that this handle made.
     newest_change: Cell<u64>,
+    /// The number of connections that were opened, and the one on which the newest mark of changes was read.
+    connections: Cell<u64>,
+    marked_connection: Cell<u64>,
 }
 
 /// Number of heads that are remembered.
@@ -90,6 +93,8 @@ impl IndexedDbStore {
             is_marked: Cell::new(false),
             written_heads: RefCell::default(),
             newest_change: Cell::new(0),
+            connections: Cell::new(0),
+            marked_connection: Cell::new(0),
         };
         store.connection().await.map_err(|failure| failure.error)?;
         Ok(store)
@@ -119,6 +124,7 @@ impl IndexedDbStore {
         let (connection, origin) = IdbConnection::open(&self.name, &self.options).await?;
         let connection = Rc::new(connection);
         self.connection.replace(Some(Rc::clone(&connection)));
+        self.connections.set(self.connections.get() + 1);
         let was_open = self.opened.replace(true);
         let cause = match origin {
             // The first access to localStorage waits for the browser, and a database that is there was not evicted.
@@ -367,8 +373,11 @@ impl LogStore for IndexedDbStore {
         Some(Box::pin(async move {
             let changes = Rc::new(RefCell::new(ChangesScript::new(since)));
             self.transact(changes.clone(), false).await?;
-            let changes = changes.borrow_mut().take();
-            changes.ok_or_else(|| IdbFailure::found_nothing().error)
+            let read = changes.borrow_mut().take();
+            let HeadChanges { mark, changed } = read.ok_or_else(|| IdbFailure::found_nothing().error)?;
+            // While a connection is open, nobody can put another database in the place of its own.
+            let is_same = self.marked_connection.replace(self.connections.get()) == self.connections.get();
+            Ok(HeadChanges { mark, changed: changed.filter(|_| is_same) })
         }))
     }
 

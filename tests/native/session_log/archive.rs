@@ -155,6 +155,22 @@ fn journal(store: &MemoryStore, step: JournalStep) {
     written(commit(store, &log, &Change { operation, at: 7, journal: Some(journal), ..Change::default() })).unwrap();
 }
 
+fn background_answer() -> BackgroundAnswer {
+    BackgroundAnswer {
+        response: "resp_1".into(),
+        call: 0,
+        dialect: rethread::message::Dialect::OpenAiResponses,
+        url: "https://model.example".into(),
+        is_streamed: true,
+        asked_at: 1,
+        until: 0,
+        pending: Vec::new(),
+        kept_head: None,
+        prefix: None,
+        late_results: Vec::new(),
+    }
+}
+
 #[test]
 fn r37_an_export_shows_a_person_the_entries_of_a_journal() {
     let store = session();
@@ -171,19 +187,6 @@ fn r37_an_export_shows_a_person_the_entries_of_a_journal() {
 
     let call = || String::from("i-1");
     let arguments = Some(Arguments::Value(Json::parse("{\"n\":1}").unwrap()));
-    let answer = BackgroundAnswer {
-        response: "resp_1".into(),
-        call: 0,
-        dialect: rethread::message::Dialect::OpenAiResponses,
-        url: "https://model.example".into(),
-        is_streamed: true,
-        asked_at: 1,
-        until: 0,
-        pending: Vec::new(),
-        kept_head: None,
-        prefix: None,
-        late_results: Vec::new(),
-    };
     let entries = [
         (
             JournalEntry::Started { invocation: call(), at: 5, attempt: 2 },
@@ -208,7 +211,10 @@ fn r37_an_export_shows_a_person_the_entries_of_a_journal() {
             JournalEntry::Healed { refused: vec!["m".into()], restarts_chain: false },
             r#"{"type":"healed","refused":["m"]}"#,
         ),
-        (JournalEntry::Background(Some(Box::new(answer))), r#"{"type":"background_answer","responseId":"resp_1"}"#),
+        (
+            JournalEntry::Background(Some(Box::new(background_answer()))),
+            r#"{"type":"background_answer","responseId":"resp_1"}"#,
+        ),
         (JournalEntry::Background(None), r#"{"type":"background_answer","responseId":null}"#),
         (JournalEntry::HandedOff { agent: "a".into(), at: 5 }, r#"{"type":"handed_off","agent":"a","at":5}"#),
         (JournalEntry::Completed(None), r#"{"type":"completed"}"#),

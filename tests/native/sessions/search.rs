@@ -5,7 +5,7 @@ use super::erasure::{KINDS, Kind, Service, append, ids};
 use super::scripted_host::*;
 use super::virtual_host::{Process, World};
 use super::{both, in_mode, start};
-use crate::encrypted_store::over_memory;
+use crate::encrypted_store::{TWO, over, over_memory};
 use crate::spy_store::Spy;
 use rethread::error::ErrorCode;
 use rethread::json::Json;
@@ -386,6 +386,47 @@ fn r79_searches_at_once_find_the_same_while_another_process_writes() {
         // The store waits without waking anybody.
         while searches.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {}
     }
+}
+
+#[test]
+fn r79_changes_that_a_slower_search_has_read_do_not_replace_newer_ones() {
+    let (world, data) = (World::new(false), MemoryStore::default());
+    let other = Process::new(&world, &data, 1);
+    fill(&world, &other);
+    let spy = Rc::new(Spy::new(&data));
+    let process = Process::over(&world, spy.clone(), 2);
+    let writes = |id: &str, text: &str| say(&world, &opened(&world, &other, id), "user", text);
+    assert_eq!(found(&world, &process, "sunny"), ["a"]);
+    spy.waits.set(true);
+    let query = RecencyQuery::default();
+    let mut polled = Context::from_waker(Waker::noop());
+    let search = || search_sessions(&process.open.context, "newest", &query);
+    writes("a", "first");
+    let mut slow = pin!(search());
+    assert!(slow.as_mut().poll(&mut polled).is_pending(), "it has read the first change");
+    writes("a", "newest");
+    let mut fast = pin!(search());
+    while fast.as_mut().poll(&mut polled).is_pending() {}
+    writes("b", "another");
+    let mut next = pin!(search());
+    assert!(next.as_mut().poll(&mut polled).is_pending());
+    while slow.as_mut().poll(&mut polled).is_pending() {}
+    while next.as_mut().poll(&mut polled).is_pending() {}
+    spy.waits.set(false);
+    assert_eq!(found(&world, &process, "newest"), ["a"]);
+}
+
+#[test]
+fn r79_r80_a_session_of_another_key_ends_no_search() {
+    let (world, data) = (World::new(false), MemoryStore::default());
+    fill(&world, &Process::over(&world, over_memory(&data), 1));
+    let foreign = Process::over(&world, over(Rc::new(data.clone()), &[TWO]), 2);
+    say(&world, &opened(&world, &foreign, "foreign"), "user", "sunny");
+    let process = Process::over(&world, over_memory(&data), 3);
+    for _ in 0..3 {
+        assert_eq!(found(&world, &process, "sunny"), ["a"]);
+    }
+    assert!(process.heard.borrow().warnings.iter().any(|warning| warning.message.contains("\"foreign\"")));
 }
 
 #[test]

@@ -117,13 +117,17 @@ fn journal_entries() {
         RecordKind::Journal,
         &JournalEntry::Redacted { invocation: "i".into(), arguments: Some(Arguments::Value(json("{}"))) },
     );
+    fixed("journal_retrying", RecordKind::Journal, &JournalEntry::Retrying { attempt: 2, not_before: 1_060_000 });
+    fixed("journal_partial", RecordKind::Journal, &JournalEntry::Partial(message()));
     fixed(
-        "journal_healed",
+        "journal_withheld",
         RecordKind::Journal,
-        &JournalEntry::Healed { refused: vec!["m".into()], restarts_chain: false },
+        &JournalEntry::Withheld { members: vec!["api_key".into(), "tools[0].authorization".into()] },
     );
-    let entry = JournalEntry::Healed { refused: Vec::new(), restarts_chain: true };
-    fixed("journal_chain_restarted", RecordKind::Journal, &entry);
+}
+
+#[test]
+fn r18_records_of_answers_in_the_background() {
     let background = BackgroundAnswer {
         response: "resp_1".into(),
         call: 2,
@@ -139,13 +143,17 @@ fn journal_entries() {
     };
     fixed("journal_background", RecordKind::Journal, &JournalEntry::Background(Some(Box::new(background))));
     fixed("journal_background_ended", RecordKind::Journal, &JournalEntry::Background(None));
-    fixed("journal_retrying", RecordKind::Journal, &JournalEntry::Retrying { attempt: 2, not_before: 1_060_000 });
-    fixed("journal_partial", RecordKind::Journal, &JournalEntry::Partial(message()));
+}
+
+#[test]
+fn r74_records_of_requests_that_were_healed() {
     fixed(
-        "journal_withheld",
+        "journal_healed",
         RecordKind::Journal,
-        &JournalEntry::Withheld { members: vec!["api_key".into(), "tools[0].authorization".into()] },
+        &JournalEntry::Healed { refused: vec!["m".into()], restarts_chain: false },
     );
+    let entry = JournalEntry::Healed { refused: Vec::new(), restarts_chain: true };
+    fixed("journal_chain_restarted", RecordKind::Journal, &entry);
 }
 
 #[test]

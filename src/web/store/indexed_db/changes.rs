@@ -25,7 +25,7 @@ impl ChangesScript {
     }
 }
 
-/// Reads the heads of changed rows. A tombstone has none, and nor has a row that nobody of us wrote.
+/// Reads the heads of changed rows. Tombstones, and rows that are not of this library, have none.
 fn changed_heads(keys: &Array, rows: &Array) -> Vec<ChangedHead> {
     let mut changed = Vec::new();
     for (key, value) in keys.iter().zip(rows.iter()) {
@@ -48,7 +48,7 @@ impl Script for ChangesScript {
                 Some([keys, rows]) => Some(changed_heads(keys.unchecked_ref(), rows.unchecked_ref())),
                 _ => None,
             };
-            self.changes = Some(HeadChanges::up_to(newest_change(newest), changed));
+            self.changes = Some(HeadChanges::limited(newest_change(newest), changed));
             return Ok(ScriptStep::Done(0));
         }
         let mut requests = vec![request_newest_change(transaction)?];

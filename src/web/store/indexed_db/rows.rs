@@ -16,8 +16,8 @@
 //! tombstone has none.
 //!
 //! `n` numbers the changes of heads in the database, deletions among them: each is larger than all before, and at least
-//! the time in milliseconds, so that no number means a change of an earlier database of this name. It is the key of the
-//! index of changes. Rows of version 2 have none until their next change.
+//! the time in milliseconds, usually above those of an earlier database of this name. It is the key of the index of
+//! changes. Rows of version 2 have none until their next change.
 
 use super::failure::IdbFailure;
 use super::transaction::ScriptStep;
