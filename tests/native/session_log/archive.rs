@@ -172,7 +172,7 @@ fn background_answer() -> BackgroundAnswer {
 }
 
 #[test]
-fn r37_an_export_shows_a_person_the_entries_of_a_journal() {
+fn r37_an_export_shows_a_person_the_journal_of_a_run() {
     let store = session();
     let real = archive(&store).to_json_lines(&ARCHIVE_DESCRIPTIONS);
     let of_run: Vec<_> = lines_with(&real, "run", "run").iter().map(|line| line.get("entry").unwrap()).collect();
@@ -184,7 +184,11 @@ fn r37_an_export_shows_a_person_the_entries_of_a_journal() {
         of_run[0].as_raw().contains("Bergen?") && of_run[0].get("provider").unwrap().has_text("dialect", "openai-chat")
     );
     assert!(of_run[2].get("toolInvocations").unwrap().as_raw().contains("\"name\":"));
+}
 
+#[test]
+fn r37_an_export_shows_a_person_the_entries_of_a_journal() {
+    let store = session();
     let call = || String::from("i-1");
     let arguments = Some(Arguments::Value(Json::parse("{\"n\":1}").unwrap()));
     let entries = [
