@@ -1,6 +1,7 @@
 // The items of a session in their order: read from its messages, and changed by one append.
 
 import { INTERRUPTED } from '../interrupted.js';
+import { markMessage, markOf, marksAnew, newId } from '../once/marks.js';
 import { isSameJson } from '../plain.js';
 import { changeSession, KnownMessages, readMessages } from '../session-messages.js';
 import { TaskQueue } from '../task-queue.js';
@@ -23,27 +24,29 @@ export const RUN = { type: 'external', id: 'openai-agents' };
 
 /** @typedef {import('./items.js').Source} Source */
 /** @typedef {import('./items.js').ItemRecord} ItemRecord */
-/** A message with its items. `isRecord`: the conversation shows nothing of it.
+/** A message with its items. `isRecord`: the conversation shows nothing of it; `mark`: that of `once`.
  *  @typedef {{ id: string, items: any[], calls: Call[], source: Source, isRecord: boolean,
- *    record: ItemRecord }} Block */
+ *    record: ItemRecord, mark: import('../once/marks.js').CallMark | undefined }} Block */
 /** An item of the history; without a block while it is not stored.
  *  @typedef {import('./items.js').SourcedItem & { block?: Block }} Entry */
 /** A call that the session has. `isTold`: an item has its result.
- *  @typedef {{ callId: string, name: string, invocation: string, result: any, isTold: boolean, block: Block }} Call */
+ *  @typedef {{ callId: string, name: string, invocation: string, argumentsText: string, result: any,
+ *    outcome: import('./items.js').Outcome, isTold: boolean, block: Block }} Call */
 
 /** What was read of messages that have not changed. */
 const readings = new WeakMap();
 
 function blockOf(message) {
-  const reading = readings.get(message) ?? readMessage(message);
+  const reading = readings.get(message) ?? { ...readMessage(message), mark: markOf(message) };
   readings.set(message, reading);
-  const { record, items } = reading;
   const isRecord = message.parts.every(({ type }) => type === 'data');
-  const block = { id: message.id, items, record, source: message.source, isRecord, calls: /** @type {Call[]} */ ([]) };
+  const block = { ...reading, id: message.id, source: message.source, isRecord, calls: /** @type {Call[]} */ ([]) };
   for (const part of message.parts) {
     if (part.type !== 'tool_call') continue;
-    const { callId, name, invocation, result } = part;
-    block.calls.push({ callId, name, invocation, result: result ?? null, isTold: false, block });
+    const { callId, name, invocation, argumentsText, result, status, startedAt, finishedAt } = part;
+    const outcome = { isError: result?.isError ?? false, status, startedAt, finishedAt };
+    const told = { result: result ?? null, outcome, isTold: false };
+    block.calls.push({ callId, name, invocation, argumentsText, ...told, block });
   }
   return block;
 }
@@ -84,6 +87,10 @@ export class History {
   #newest = new Map();
   /** The calls of results that items have. @type {Map<object, Call>} */
   #told = new Map();
+  /** The calls of results that no item of a message has. @type {WeakMap<object, Call>} */
+  #untold = new WeakMap();
+  /** The calls that items are. @type {Map<object, Call>} */
+  #calls = new Map();
 
   /** @param {{ revision: number, messages: any[] }} read */
   constructor({ revision, messages }) {
@@ -107,7 +114,10 @@ export class History {
     for (const item of items) {
       if (item.type === 'function_call') {
         const at = left.findIndex(({ callId }) => callId === item.callId);
-        if (at >= 0) this.#add(left.splice(at, 1)[0]);
+        if (at < 0) continue;
+        const [call] = left.splice(at, 1);
+        this.#calls.set(item, call);
+        this.#add(call);
       } else if (item.type === 'function_call_result') {
         const candidates = (this.#newest.get(item.callId) ?? []).filter(({ isTold }) => !isTold);
         // A second result of a call is told beside the one that the call has.
@@ -169,11 +179,18 @@ export class History {
   #resultsOf({ calls }, mayHaveRun = (/** @type {Block} */ _block) => false) {
     return calls.flatMap((call) => {
       if (call.isTold) return [];
-      if (call.result !== null) return [resultItem(call)];
+      if (call.result !== null) return [this.#resultItem(call)];
       const isNewest = this.#newest.get(call.callId)?.includes(call);
       const isUnknown = this.started.has(call.callId) || mayHaveRun(call.block);
       return isNewest && isUnknown ? [interruptedItem(call.callId, call.name)] : [];
     });
+  }
+
+  /** @param {Call} call */
+  #resultItem(call) {
+    const item = resultItem(call);
+    this.#untold.set(item, call);
+    return item;
   }
 
   /** The call that a result is for. @returns {Call | undefined} */
@@ -243,8 +260,9 @@ export class History {
     const going = block ? this.blocks.slice(first) : [];
     const isOver = (callId) =>
       !this.started.has(callId) || going.some(({ calls }) => calls.includes(this.call(callId)));
-    const isGoing = ({ items: itsItems, calls, record: { items: stored, starts } }) =>
-      itsItems.length || calls.length || stored || starts?.every(isOver);
+    const invocations = new Set(going.flatMap(({ calls }) => calls.map(({ invocation }) => invocation)));
+    const isGoing = ({ items: itsItems, calls, mark, record: { items: stored, starts } }) =>
+      itsItems.length || calls.length || stored || starts?.every(isOver) || invocations.has(mark?.invocation ?? '');
     const removes = going.filter(isGoing).map(({ id }) => id);
     const operations = [...going.flatMap(({ record }) => record.operations ?? []), ...(operation ? [operation] : [])];
     // A result of a call that stays has its place there, also if another call of its id is open.
@@ -254,7 +272,34 @@ export class History {
     );
     const record = { ...(removes.length && { removes }), ...(operations.length && { operations }) };
     const startsHistory = going.some((one) => one.record.startsHistory);
-    return { ...this.#replacement(kept, startsHistory ? { ...record, startsHistory } : record, going), removes };
+    const { entries: renewed, marks } = this.#renewed(kept, going);
+    const { messages } = this.#replacement(renewed, startsHistory ? { ...record, startsHistory } : record, going);
+    return { messages: [...messages, ...marks.map(markMessage)], removes };
+  }
+
+  /** The entries with what their calls and results have in messages that go, and the marks of these calls. A call that
+   *  is new takes the place of one with its id. @param {Entry[]} kept @param {Block[]} going */
+  #renewed(kept, going) {
+    const stored = kept.map(({ item }) => this.#calls.get(item));
+    const left = going.flatMap(({ calls }) => calls).filter((call) => !stored.includes(call));
+    const marks = going.flatMap(({ mark }) => mark ?? []);
+    const renewed = kept.map((entry, at) => {
+      const { item } = entry;
+      if (item.type === 'function_call_result') return { ...entry, outcome: this.#outcomeOf(item) };
+      const place = left.findIndex(({ callId }) => item.type === 'function_call' && callId === item.callId);
+      const call = stored[at] ?? (place < 0 ? undefined : left.splice(place, 1)[0]);
+      const own = marks.filter(({ invocation }) => invocation === call?.invocation);
+      if (!call || !own.length) return entry;
+      const invocation = newId();
+      return { ...entry, invocation, marks: marksAnew(own, invocation, item.arguments === call.argumentsText) };
+    });
+    return { entries: renewed, marks: renewed.flatMap((entry) => ('marks' in entry ? entry.marks : [])) };
+  }
+
+  /** @returns {import('./items.js').Outcome | undefined} */
+  #outcomeOf(item) {
+    const call = this.#told.get(item) ?? this.#untold.get(item);
+    return call && call.result !== null ? call.outcome : undefined;
   }
 
   /** @param {Entry[]} kept */
