@@ -189,3 +189,22 @@ test('r53 an error result is one after its message was written anew', async () =
   const told = await storedCall();
   assert.deepEqual([told.status, told.finishedAt, told.result.isError], ['error', finishedAt, true]);
 });
+
+test('r53 a result that is no text is itself after its message was written anew', async () => {
+  for (const other of [text('seen'), 'a text alone']) {
+    const { session, agents } = await newSession();
+    await agents.addItems([user('q'), call('a', noted), call('b'), call('c')], new RunContext());
+    const tool = { name: 'look', execute: () => ({ seen: [1] }) };
+    assert.deepEqual(await once(session, tool)(toAnn, { callId: 'a' }), { seen: [1] });
+    await agents.addItems([result('b', other), result('c')], new RunContext());
+    const items = (await agents.getItems()).filter(({ callId }) => callId !== 'c');
+    assert.equal((await agents.popItem()).callId, 'c');
+    assert.deepEqual(
+      (await agents.getItems()).filter(({ callId }) => callId !== 'c'),
+      items,
+    );
+    assert.deepEqual(await again({ session, tool }), { seen: [1] });
+    assert.deepEqual(await agents.popItem(), result('b', other));
+    assert.deepEqual(await again({ session, tool }), { seen: [1] });
+  }
+});

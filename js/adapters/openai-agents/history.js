@@ -31,7 +31,7 @@ export const RUN = { type: 'external', id: 'openai-agents' };
  *  @typedef {import('./items.js').SourcedItem & { block?: Block }} Entry */
 /** A call that the session has. `isTold`: an item has its result.
  *  @typedef {{ callId: string, name: string, invocation: string, argumentsText: string, result: any,
- *    outcome: import('./items.js').Outcome, isTold: boolean, block: Block }} Call */
+ *    outcome?: import('./items.js').Outcome, isTold: boolean, block: Block }} Call */
 
 /** What was read of messages that have not changed. */
 const readings = new WeakMap();
@@ -44,7 +44,7 @@ function blockOf(message) {
   for (const part of message.parts) {
     if (part.type !== 'tool_call') continue;
     const { callId, name, invocation, argumentsText, result, status, startedAt, finishedAt } = part;
-    const outcome = { isError: result?.isError ?? false, status, startedAt, finishedAt };
+    const outcome = result ? { ...result, status, startedAt, finishedAt } : undefined;
     const told = { result: result ?? null, outcome, isTold: false };
     block.calls.push({ callId, name, invocation, argumentsText, ...told, block });
   }
@@ -63,7 +63,8 @@ function countedBlocks(messages) {
   return { blocks: start < 0 ? counted : counted.slice(start), left, started: startedCalls(counted) };
 }
 
-const hasResultOf = ({ result }, item) => result !== null && isSameJson(result.content, resultOf(item));
+const hasResultOf = (call, item) =>
+  call.result !== null && (isSameJson(call.result.content, resultOf(item)) || isSameJson(resultItem(call), item));
 
 /** The ids of calls whose tools have begun, and may have run: those that have no result. */
 function startedCalls(blocks) {
@@ -298,8 +299,7 @@ export class History {
 
   /** @returns {import('./items.js').Outcome | undefined} */
   #outcomeOf(item) {
-    const call = this.#told.get(item) ?? this.#untold.get(item);
-    return call && call.result !== null ? call.outcome : undefined;
+    return (this.#told.get(item) ?? this.#untold.get(item))?.outcome;
   }
 
   /** @param {Entry[]} kept */

@@ -14,9 +14,10 @@ export const RECORD = 'openai-agents';
 
 /** Who has stored a message: `Message.source`. @typedef {import('../../types.js').MessageSource} Source */
 /** An item, and the source of the message that has it. `isStored`: a result that its call has already. `invocation`: that
- *  of a call which must be known by it; `outcome`: what else its call has of a result.
+ *  of a call which must be known by it; `outcome`: what a call has of a result that is kept.
  *  @typedef {{ item: any, source?: Source, isStored?: boolean, invocation?: string, outcome?: Outcome }} SourcedItem */
-/** @typedef {{ isError: boolean, status: string, startedAt: number | null, finishedAt: number | null }} Outcome */
+/** @typedef {{ content: any, isError: boolean, status: string, startedAt: number | null,
+ *    finishedAt: number | null }} Outcome */
 
 /** The invocations of stored calls without a result, in their order, by the id of the call.
  *  @typedef {Map<string, string[]>} OpenCalls */
@@ -138,7 +139,7 @@ class Draft {
     const drafted = this.#calls.get(item.callId);
     const part = drafted?.parts.find(({ result }) => result === undefined);
     const invocation = drafted ? undefined : this.openCalls.get(item.callId)?.shift();
-    if (part) Object.assign(part, { result: resultOf(item), outcome });
+    if (part) Object.assign(part, { result: outcome ? outcome.content : resultOf(item), outcome });
     if (invocation !== undefined) this.addStoredResult(item, invocation);
   }
 
@@ -179,8 +180,8 @@ function withoutPlainResults({ items, parts }) {
 function storedPart({ invocation, outcome, ...part }) {
   if (invocation === undefined && outcome === undefined) return part;
   const { callId, name, arguments: text, result } = part;
-  const { isError = false, ...more } = outcome ?? { finishedAt: null };
-  const told = result === undefined ? null : { content: result, isError };
+  const { content = result, isError = false, ...more } = outcome ?? { finishedAt: null };
+  const told = result === undefined ? null : { content, isError };
   const call = { id: invocation, callId, name, arguments: text, argumentsText: text, result: told, ...more };
   return { type: 'tool', call };
 }
