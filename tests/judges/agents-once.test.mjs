@@ -2,11 +2,12 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { RunContext } from '@openai/agents';
+import { Agent, RunContext, Runner, RunState, setTracingDisabled, tool } from '@openai/agents';
 import { once } from 'rethread/once';
 import { agentsSession } from 'rethread/openai-agents';
-import { beaten, call, elsewhere, newSession, result, said, user } from './agents.mjs';
+import { beaten, call, elsewhere, newSession, result, said, ScriptedModel, user } from './agents.mjs';
 
+setTracingDisabled(true);
 const text = (value) => ({ type: 'text', text: value });
 const noted = { arguments: '{"to":"ann"}' };
 const toAnn = { to: 'ann' };
@@ -206,5 +207,70 @@ test('r53 a result that is no text is itself after its message was written anew'
     assert.deepEqual(await again({ session, tool }), { seen: [1] });
     assert.deepEqual(await agents.popItem(), result('b', other));
     assert.deepEqual(await again({ session, tool }), { seen: [1] });
+  }
+});
+
+describe('r18 r53 a tool of once whose journal is the session of the run', () => {
+  const executes = {
+    'a text': () => 'seen',
+    'an object': () => ({ seen: [1] }),
+    'an error': () => {
+      throw new Error('no such person');
+    },
+  };
+  for (const [what, execute] of Object.entries(executes)) {
+    for (const kind of ['plain', 'durable', 'plain with another call that waits']) {
+      test(`r18 r53 returns ${what}, and its call is stored once and in order, in a ${kind} run`, async () => {
+        const { session, agents } = await newSession();
+        let ran = 0;
+        const counted = (...args) => {
+          ran += 1;
+          return execute(...args);
+        };
+        const look = once(session, { name: 'look', execute: counted });
+        const parameters = { type: 'object', properties: {}, required: [], additionalProperties: false };
+        const options = { description: '', strict: true, parameters };
+        const tools = [
+          tool({ ...options, name: 'look', execute: look }),
+          tool({ ...options, name: 'ask', needsApproval: true, execute: () => 'asked' }),
+        ];
+        const isWaiting = kind.endsWith('waits');
+        const answer = [call('a'), ...(isWaiting ? [call('b', { name: 'ask' })] : [])];
+        const model = new ScriptedModel([answer, [said('done')], [said('again')]]);
+        const plain = new Agent({ name: 'A', model, tools });
+        const agent = kind === 'durable' ? agents.durable(plain) : plain;
+        const waiting = await new Runner().run(agent, 'q', { session: agents });
+        if (isWaiting) {
+          const state = await RunState.fromString(agent, waiting.state.toString());
+          for (const interruption of state.getInterruptions()) state.approve(interruption);
+          await new Runner().run(agent, state, { session: agents });
+        }
+        await new Runner().run(agent, 'q 2', { session: agents });
+        const shape = ({ type, callId, content }) => callId ?? content?.[0]?.text ?? content ?? type;
+        assert.deepEqual((await agents.getItems()).map(shape), [
+          'q',
+          ...answer.map(shape),
+          ...answer.map(shape),
+          'done',
+          'q 2',
+          'again',
+        ]);
+        const stored = await invocations(session);
+        assert.deepEqual(stored.map(({ callId }) => callId).toSorted(), answer.map(shape));
+        assert.equal(stored.find(({ callId }) => callId === 'a').status, what === 'an error' ? 'error' : 'ok');
+        // A durable run has the result of `once` before the runner has a text for its error.
+        if (kind !== 'durable') {
+          const resultOfA = async () => (await agents.getItems()).findLast(({ callId }) => callId === 'a');
+          const told = model.requests[1].find((item) => item.type === 'function_call_result');
+          assert.deepEqual(await resultOfA(), told);
+          for (let time = 0; time < 3; time += 1) await agents.popItem();
+          assert.deepEqual(await resultOfA(), told);
+        }
+        const repeated = again({ session, tool: { name: 'look', execute: counted } }, 'a', {});
+        if (what === 'an error') await assert.rejects(repeated, /no such person/);
+        else assert.deepEqual(await repeated, execute());
+        assert.equal(ran, 1);
+      });
+    }
   }
 });

@@ -5,6 +5,7 @@ import { UNREADABLE } from '../interrupted.js';
 import { isSameJson } from '../plain.js';
 import { changeSession, KnownMessages } from '../session-messages.js';
 import { TaskQueue } from '../task-queue.js';
+import { argumentValue } from './json.js';
 import { currentInvocation, markMessage, markOf, markPart, newId } from './marks.js';
 import { SharedRun } from './shared-run.js';
 
@@ -132,16 +133,6 @@ function isUnreadable({ arguments: stored, argumentsText }, { arguments: args })
 }
 
 const isToldUnreadable = ({ result }) => result?.isError === true && result.content === UNREADABLE;
-
-/** The value of arguments that are a text of JSON, as providers write them; others as they are. */
-function argumentValue(args) {
-  if (typeof args !== 'string') return args;
-  try {
-    return JSON.parse(args);
-  } catch {
-    return args;
-  }
-}
 
 /** True if a loop passes the arguments of the call: their value, or the text that the model wrote. */
 const hasArguments = ({ arguments: stored }, args) => isSameJson(argumentValue(stored), argumentValue(args));

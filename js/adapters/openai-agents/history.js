@@ -1,6 +1,7 @@
 // The items of a session in their order: read from its messages, and changed by one append.
 
 import { INTERRUPTED } from '../interrupted.js';
+import { argumentValue } from '../once/json.js';
 import { markMessage, markOf, marksAnew, newId } from '../once/marks.js';
 import { isSameJson } from '../plain.js';
 import { changeSession, KnownMessages, readMessages } from '../session-messages.js';
@@ -66,6 +67,13 @@ function countedBlocks(messages) {
 const hasResultOf = (call, item) =>
   call.result !== null && (isSameJson(call.result.content, resultOf(item)) || isSameJson(resultItem(call), item));
 
+/** True if the item is the call that `once` has stored. */
+const isSameCall = (item, { callId, name, argumentsText }) =>
+  item.type === 'function_call' &&
+  item.callId === callId &&
+  item.name === name &&
+  isSameJson(argumentValue(item.arguments), argumentValue(argumentsText));
+
 /** The ids of calls whose tools have begun, and may have run: those that have no result. */
 function startedCalls(blocks) {
   const started = new Set();
@@ -123,7 +131,9 @@ export class History {
         const candidates = (this.#newest.get(item.callId) ?? []).filter(({ isTold }) => !isTold);
         // A second result of a call is told beside the one that the call has.
         const call =
-          candidates.find((one) => hasResultOf(one, item)) ?? candidates.find(({ result }) => result === null);
+          candidates.find((one) => hasResultOf(one, item)) ??
+          candidates.find(({ result }) => result === null) ??
+          candidates.find(({ block }) => block.items === items);
         if (!call) continue;
         call.isTold = true;
         this.#told.set(item, call);
@@ -223,13 +233,47 @@ export class History {
     return items.map((item) => ({ item, source: source ?? sourceOf(item) }));
   }
 
-  /** Returns the messages that add items at the end. @param {Entry[]} entries @param {ItemRecord} [record] */
+  /** Returns the messages that add items at the end, and the ids of those that go for them.
+   *  @param {Entry[]} entries @param {ItemRecord} [record] @returns {{ messages: any[], removes?: string[] }} */
   appended(entries, record) {
+    const journal = this.#journalOf(entries);
+    if (journal.length) return this.#takingOver(entries, journal, record);
     const rest = entries.filter(({ item }) => !this.hasResult(item));
     const [first] = rest;
     const call = rest.length === 1 && !record ? this.#callOfLastPlainResult(first.item) : undefined;
-    if (call) return plainResultMessage(first.item, call.invocation);
-    return rest.length || record ? messagesOf(rest, { openCalls: this.#openCalls(), record }) : [];
+    if (call) return { messages: plainResultMessage(first.item, call.invocation) };
+    return { messages: rest.length || record ? messagesOf(rest, { openCalls: this.#openCalls(), record }) : [] };
+  }
+
+  /** The messages in which `once` has stored calls of these items: the SDK's runner stores a call after its tool.
+   *  @param {Entry[]} entries */
+  #journalOf(entries) {
+    return this.blocks.filter(
+      ({ mark, record, calls: [call] }) =>
+        mark && call && !record.items && entries.some(({ item }) => isSameCall(item, call)),
+    );
+  }
+
+  /** Returns the messages that add items in the place of what `once` has stored of their calls.
+   *  @param {Entry[]} entries @param {Block[]} journal @param {ItemRecord} [record] */
+  #takingOver(entries, journal, record) {
+    const calls = journal.flatMap((block) => block.calls);
+    const callOf = ({ callId }) => calls.find((call) => call.callId === callId);
+    const hasResult = (call) => rest.some(({ item }) => item.type === 'function_call_result' && callOf(item) === call);
+    const rest = entries.filter(({ item }) => callOf(item) || !this.hasResult(item));
+    const results = calls.filter((call) => call.result !== null && !hasResult(call));
+    const all = [...rest, ...results.map((call) => ({ item: this.#resultItem(call), source: RUN }))];
+    const invocations = calls.map(({ invocation }) => invocation);
+    const going = this.blocks.filter(({ mark }) => mark && invocations.includes(mark.invocation));
+    const { entries: renewed, marks } = this.#renewed(all, going);
+    // The runner has a text of its own for an error.
+    const taken = renewed.map((entry) => {
+      const isResult = entry.item.type === 'function_call_result';
+      return isResult ? { ...entry, outcome: entry.outcome ?? callOf(entry.item)?.outcome } : entry;
+    });
+    const removes = going.map(({ id }) => id);
+    const messages = messagesOf(taken, { openCalls: this.#openCalls(going), record: { ...record, removes } });
+    return { messages: [...messages, ...marks.map(markMessage)], removes };
   }
 
   /** Returns the message which says that the tool of a call begins. */
@@ -286,7 +330,7 @@ export class History {
     const marks = going.flatMap(({ mark }) => mark ?? []);
     const renewed = kept.map((entry, at) => {
       const { item } = entry;
-      if (item.type === 'function_call_result') return { ...entry, outcome: this.#outcomeOf(item) };
+      if (item.type === 'function_call_result') return { ...entry, outcome: this.#outcomeOf(item, going) };
       const place = left.findIndex(({ callId }) => item.type === 'function_call' && callId === item.callId);
       const call = stored[at] ?? (place < 0 ? undefined : left.splice(place, 1)[0]);
       const own = marks.filter(({ invocation }) => invocation === call?.invocation);
@@ -297,9 +341,12 @@ export class History {
     return { entries: renewed, marks: renewed.flatMap((entry) => ('marks' in entry ? entry.marks : [])) };
   }
 
-  /** @returns {import('./items.js').Outcome | undefined} */
-  #outcomeOf(item) {
-    return (this.#told.get(item) ?? this.#untold.get(item))?.outcome;
+  /** What is kept of a result, also if an equal item replaces that of a message that goes.
+   *  @param {Block[]} going @returns {import('./items.js').Outcome | undefined} */
+  #outcomeOf(item, going) {
+    const isEqual = (call) => call.callId === item.callId && hasResultOf(call, item);
+    const equal = () => going.flatMap(({ calls }) => calls).find(isEqual);
+    return (this.#told.get(item) ?? this.#untold.get(item) ?? equal())?.outcome;
   }
 
   /** @param {Entry[]} kept */

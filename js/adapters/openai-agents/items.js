@@ -169,10 +169,9 @@ function withoutPlainResults({ items, parts }) {
   const answered = parts.filter((part) => part.type === 'tool' && part.result !== undefined);
   const rest = items.slice(0, items.length - answered.length);
   const results = items.slice(rest.length);
-  const isPlain = answered.every(({ callId, name }, at) => {
-    const item = results[at];
-    return item.type === 'function_call_result' && item.callId === callId && isPlainResult(item, name);
-  });
+  const isPlain = answered.every(({ callId, name, result }, at) =>
+    isSameJson(results[at], resultItem({ callId, name, result: { content: result } })),
+  );
   return isPlain && !rest.some(({ type }) => type === 'function_call_result') ? rest : items;
 }
 
