@@ -3,7 +3,7 @@
 
 import { UNREADABLE } from '../interrupted.js';
 import { isSameJson } from '../plain.js';
-import { changeSession, KnownMessages } from '../session-messages.js';
+import { changeSession, KnownMessages, readPages } from '../session-messages.js';
 import { TaskQueue } from '../task-queue.js';
 import { argumentValue } from './json.js';
 import { currentInvocation, markMessage, markOf, markPart, newId } from './marks.js';
@@ -16,9 +16,9 @@ const unsaved = new Map();
 /** @typedef {{ callId: string, name: string, arguments: any }} ToolCall */
 /** @typedef {{ content: any, isError: boolean }} ToolResult */
 /** `origin`: the first invocation that it had; `argumentsText`: as the model wrote them; `starts`: how often its tool has begun; `unsettled`: the starts of which
- *  nobody has said that they did not run it.
+ *  nobody has said that they did not run it; `withdrawn`: those that did not.
  *  @typedef {ToolCall & { argumentsText: string, invocation: string, origin: string, result: ToolResult | null, starts: number,
- *    unsettled: Set<string> }} JournaledCall */
+ *    unsettled: Set<string>, withdrawn: Set<string> }} JournaledCall */
 /** `callId`: as it is stored. @typedef {{ invocation: string, origin: string, callId: string }} CallKey */
 /** `begun`: the tool may run. `unknown`: it may have run before. `ambiguous`: as many calls could be meant.
  *  `unreadable`: the model wrote no JSON; `isTold`: it has the result that says so.
@@ -41,6 +41,7 @@ function journaledCall({ callId, name, arguments: args, argumentsText, invocatio
     result: isInterrupted ? null : (result ?? null),
     starts: isInterrupted ? 1 : 0,
     unsettled: new Set(isInterrupted ? ['interrupted'] : []),
+    withdrawn: new Set(),
   };
 }
 
@@ -102,16 +103,22 @@ function withMarks(call, messages) {
     found.starts = 1;
     found.unsettled.add(LEFT_BEHIND);
   }
+  return withMarksOf(found, messages);
+}
+
+/** The call with the marks of messages that others of the session may precede or follow. @param {JournaledCall} found */
+function withMarksOf(found, messages) {
   for (const message of messages) {
     const { mark } = readMessage(message);
     if (mark?.invocation !== found.invocation) continue;
     found.origin = mark.was?.[0] ?? found.origin;
     if (mark.withdrawn !== undefined) {
+      found.withdrawn.add(mark.withdrawn);
       found.unsettled.delete(mark.withdrawn);
       continue;
     }
     found.starts += 1;
-    found.unsettled.add(mark.start);
+    if (!found.withdrawn.has(mark.start)) found.unsettled.add(mark.start);
     // Those that the tool got; the model may have written them otherwise.
     if (Object.hasOwn(mark, 'arguments')) found.arguments = mark.arguments;
   }
@@ -187,6 +194,7 @@ export class CallJournal extends TaskQueue {
         const some = candidates(callsOf(messages, call.callId), call) ?? [];
         if (some.length > 1) return { kind: 'ambiguous', count: some.length };
         const [found] = some;
+        if (found && !found.result && !isStartedHere(found)) await this.#readOtherBranches(found, messages);
         const known = found && this.#known(own, found, { call, starts });
         if (known) return known;
         signal?.throwIfAborted();
@@ -199,6 +207,19 @@ export class CallJournal extends TaskQueue {
         return { kind: 'begun', key, start: mark.start };
       }),
     );
+  }
+
+  /** Adds the starts of a call that other branches have: it is one call in all of them. @param {JournaledCall} found */
+  async #readOtherBranches(found, messages) {
+    const shared = new Set(messages.map(({ id }) => id));
+    for (const { branch, kind } of await this.#session.branches()) {
+      if (branch === this.#session.branch || kind === 'conflict') continue;
+      const others = await readPages(this.#session, branch);
+      withMarksOf(
+        found,
+        others.filter(({ id }) => !shared.has(id)),
+      );
+    }
   }
 
   /** Stores that a start did not run the tool. */
