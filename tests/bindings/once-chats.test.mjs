@@ -168,3 +168,13 @@ test('r18 r19 once: a call whose start was withdrawn can run in a branch that wa
   await chat.switchTo(branch);
   assert.equal(await once(chat, { name: 'send_mail', execute: () => 'sent' })(mail, { callId: 'call_0' }), 'sent');
 });
+
+test('r18 r19 once: the arguments of a call are erased with its message', async () => {
+  const [chat] = await openings(1);
+  await chat.append({ messages: [question, asking('somebody')] }, 'openai-chat');
+  const last = (await chat.messages()).items.at(-1);
+  const send = once(chat, { name: 'send_mail', execute: () => 'sent' });
+  for (let time = 0; time < 2; time += 1) assert.equal(await send({ to: 'somebody' }, { callId: 'call_0' }), 'sent');
+  await chat.deleteMessages([last.id]);
+  assert.ok(!JSON.stringify((await chat.messages()).items).includes('somebody'));
+});

@@ -162,6 +162,11 @@ function callMessage({ callId, name, arguments: args }, mark) {
   return { role: 'assistant', parts: [markPart(mark, parts), ...parts] };
 }
 
+/** The message that stores the start of a stored call: with arguments only if the tool gets others, so that they are
+ *  erased with the call. */
+const startMessage = (found, { arguments: args }, mark) =>
+  markMessage(hasArguments(found, args) ? mark : { ...mark, arguments: args });
+
 /** @returns {CallKey} */
 const keyOf = ({ invocation, origin, callId }) => ({ invocation, origin, callId });
 
@@ -201,7 +206,7 @@ export class CallJournal extends TaskQueue {
         const key = found ? keyOf(found) : newKey(call);
         const { invocation } = key;
         const mark = { invocation, start: newId() };
-        const message = found ? markMessage({ ...mark, arguments: call.arguments }) : callMessage(call, mark);
+        const message = found ? startMessage(found, call, mark) : callMessage(call, mark);
         own.claim(this.#nameOf(key));
         await this.#messages.append([message], revision);
         return { kind: 'begun', key, start: mark.start };

@@ -5,7 +5,7 @@ import { recordOf, recordPart } from '../message-record.js';
 /** The name of the part with the mark. */
 const RECORD = 'once';
 
-/** `arguments`: those that the tool got. `withdrawn`: the start that did not run the tool. `was`: the invocations that
+/** `arguments`: those that the tool got, if the call has others. `withdrawn`: the start that did not run the tool. `was`: the invocations that
  *  the call had before its message was written anew.
  *  @typedef {{ invocation: string, start?: string, withdrawn?: string, arguments?: any, was?: string[] }} CallMark */
 
