@@ -47,11 +47,11 @@ export interface OnceTool<Args extends unknown[], Result> {
  *  that these do not tell apart, `invalid_input` if a call has no id or its arguments are no JSON, or with the store's
  *  error if the start cannot be stored: the tool is not run then.
  *  With `wrong_state` and `details.outcome` "unknown" for a call that may have run. With `invalid_input` or `too_large`
- *  if the tool has run and its result cannot be stored, which is stored; with the store's error if it has run and the
- *  store takes nothing: the result stays in memory, and another call with the id stores and returns it. If its `signal`
- *  or `abortSignal` is aborted before the tool runs, it can be called again; if that cannot be stored, the error
- *  has the name and message of the abort and the store's error as `cause`, and the call is one that may have run. If the
- *  tool throws after an abort, its end is unknown.
+ *  if the tool has run and its result cannot be stored: that is stored in its place, and each further call rejects
+ *  in the same way. With the store's error if it has run and the store takes nothing: the result stays in memory, and
+ *  another call with the id stores and returns it. If its `signal` or `abortSignal` is aborted before the tool runs, it
+ *  can be called again; if that cannot be stored, the error has the name and message of the abort and the store's error
+ *  as `cause`, and the call is one that may have run. If the tool throws after an abort, its end is unknown.
  *
  *  `session` may be one that has nothing else, or a chat: a call that a stored answer of the model has is that call. Of
  *  calls in one answer with one id, the one with this name and these arguments is meant. A call of a chat that has not

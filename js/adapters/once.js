@@ -88,9 +88,23 @@ async function saved(save, timeoutMs) {
   }
 }
 
+/** The codes of errors of a result that no store takes. */
+const UNSTORABLE = /** @type {const} */ (['invalid_input', 'too_large']);
+
+/** What is stored in the place of a result that cannot be stored. It names the code of the error that is thrown. */
+const unstorable = (error) => `This call has run. Its result cannot be stored (${error.code}): ${reasonOf(error)}`;
+
+/** The code that `unstorable` has named in a stored text. */
+function codeOfUnstorable(content) {
+  const [, code] = /^This call has run\. Its result cannot be stored \((\w+)\): /.exec(content) ?? [];
+  return UNSTORABLE.find((one) => one === code);
+}
+
 /** What a stored result is to the loop: an error result is thrown, as the tool threw it. */
 function outcomeOf({ content, isError }) {
   if (!isError) return content;
+  const code = codeOfUnstorable(content);
+  if (code) throw new RethreadError(code, content, {});
   throw new Error(typeof content === 'string' ? content : JSON.stringify(content));
 }
 
@@ -216,8 +230,8 @@ class OnceCall {
     try {
       await this.#save(key, { content: asJson(output), isError: false });
     } catch (error) {
-      if (error?.code !== 'invalid_input' && error?.code !== 'too_large') throw error;
-      const content = `This call has run. Its result cannot be stored: ${reasonOf(error)}`;
+      if (!UNSTORABLE.includes(error?.code)) throw error;
+      const content = unstorable(error);
       await this.#save(key, { content, isError: true });
       throw new RethreadError(error.code, content, {}, { cause: error });
     }

@@ -48,6 +48,11 @@ export class KnownMessages {
     this.#session = session;
   }
 
+  /** As they were read last, or `null` if they must be read again. */
+  get known() {
+    return this.#known;
+  }
+
   async read() {
     await this.#session.refresh();
     const { revision, branch } = this.#session;

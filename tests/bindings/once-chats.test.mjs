@@ -129,3 +129,52 @@ test('r18 r19 once: the late result of a call that the model was told is interru
   await assert.rejects(sendLate({ to: 'bob' }, { callId: 'call_1' }), MAY_HAVE_RUN);
   assert.equal(lateRuns.length, 0);
 });
+
+test('r18 r19 once: a call that was started in one branch does not run in another one, and its result is in both', async () => {
+  for (const which of ['the fork', 'the branch that was forked']) {
+    const store = new MemoryLogStore();
+    const [chat, elsewhere] = await openings(2, store);
+    await chat.append({ messages: [question, asking('ann')] }, 'openai-chat');
+    const last = (await chat.messages()).items.at(-1);
+    const isFork = which === 'the fork';
+    const forkNow = async () => {
+      const { branch } = await chat.fork(last.id);
+      await chat.switchTo(branch);
+    };
+    if (!isFork) await forkNow();
+    const { send, runs } = sender(chat);
+    const sent = send(mail, { callId: 'call_0' });
+    await waitFor(() => runs.length);
+    if (isFork) await forkNow();
+    await elsewhere.switchTo(isFork ? chat.branch : 'main');
+    const other = sender(elsewhere);
+    await assert.rejects(other.send(mail, { callId: 'call_0' }), MAY_HAVE_RUN);
+    runs[0].end('sent');
+    assert.equal(await sent, 'sent');
+    assert.equal(await other.send(mail, { callId: 'call_0' }), 'sent');
+    assert.deepEqual([runs.length, other.runs.length], [1, 0]);
+  }
+});
+
+test('r18 r19 once: a call whose start was withdrawn can run in a branch that was forked before that', async () => {
+  const [chat] = await openings(1);
+  await chat.append({ messages: [question, asking('ann')] }, 'openai-chat');
+  const last = (await chat.messages()).items.at(-1);
+  const { branch } = await chat.fork(last.id);
+  const abort = new AbortController();
+  const stored = chat.append.bind(chat);
+  chat.append = (...args) => stored(...args).finally(() => abort.abort());
+  await assert.rejects(sender(chat).send(mail, { callId: 'call_0', signal: abort.signal }), { name: 'AbortError' });
+  await chat.switchTo(branch);
+  assert.equal(await once(chat, { name: 'send_mail', execute: () => 'sent' })(mail, { callId: 'call_0' }), 'sent');
+});
+
+test('r18 r19 once: the arguments of a call are erased with its message', async () => {
+  const [chat] = await openings(1);
+  await chat.append({ messages: [question, asking('somebody')] }, 'openai-chat');
+  const last = (await chat.messages()).items.at(-1);
+  const send = once(chat, { name: 'send_mail', execute: () => 'sent' });
+  for (let time = 0; time < 2; time += 1) assert.equal(await send({ to: 'somebody' }, { callId: 'call_0' }), 'sent');
+  await chat.deleteMessages([last.id]);
+  assert.ok(!JSON.stringify((await chat.messages()).items).includes('somebody'));
+});

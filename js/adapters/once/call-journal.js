@@ -2,26 +2,24 @@
 // already, in an answer of the model, gets a mark beside it. So does a start whose tool did not run after all.
 
 import { UNREADABLE } from '../interrupted.js';
-import { recordOf, recordPart } from '../message-record.js';
 import { isSameJson } from '../plain.js';
-import { changeSession, KnownMessages } from '../session-messages.js';
+import { changeSession, KnownMessages, readPages } from '../session-messages.js';
 import { TaskQueue } from '../task-queue.js';
+import { argumentValue } from './json.js';
+import { currentInvocation, markMessage, markOf, markPart, newId } from './marks.js';
 import { SharedRun } from './shared-run.js';
 
-/** The name of the part with the mark. */
-const RECORD = 'once';
-
-/** Results that a store did not take, by session and invocation: of this process, which may open a session anew for
+/** Results that a store did not take, by session and call: of this process, which may open a session anew for
  *  each request. @type {Map<string, ToolResult>} */
 const unsaved = new Map();
 
 /** @typedef {{ callId: string, name: string, arguments: any }} ToolCall */
 /** @typedef {{ content: any, isError: boolean }} ToolResult */
-/** `argumentsText`: as the model wrote them; `starts`: how often its tool has begun; `unsettled`: the starts of which
- *  nobody has said that they did not run it.
- *  @typedef {ToolCall & { argumentsText: string, invocation: string, result: ToolResult | null, starts: number,
- *    unsettled: Set<string> }} JournaledCall */
-/** `callId`: as it is stored. @typedef {{ invocation: string, callId: string }} CallKey */
+/** `origin`: the first invocation that it had; `argumentsText`: as the model wrote them; `starts`: how often its tool has begun; `unsettled`: the starts of which
+ *  nobody has said that they did not run it; `withdrawn`: those that did not.
+ *  @typedef {ToolCall & { argumentsText: string, invocation: string, origin: string, result: ToolResult | null, starts: number,
+ *    unsettled: Set<string>, withdrawn: Set<string> }} JournaledCall */
+/** `callId`: as it is stored. @typedef {{ invocation: string, origin: string, callId: string }} CallKey */
 /** `begun`: the tool may run. `unknown`: it may have run before. `ambiguous`: as many calls could be meant.
  *  `unreadable`: the model wrote no JSON; `isTold`: it has the result that says so.
  *  @typedef {{ kind: 'begun', key: CallKey, start: string } | { kind: 'unknown', call: JournaledCall }
@@ -39,9 +37,11 @@ function journaledCall({ callId, name, arguments: args, argumentsText, invocatio
     arguments: args,
     argumentsText,
     invocation,
+    origin: invocation,
     result: isInterrupted ? null : (result ?? null),
     starts: isInterrupted ? 1 : 0,
     unsettled: new Set(isInterrupted ? ['interrupted'] : []),
+    withdrawn: new Set(),
   };
 }
 
@@ -56,17 +56,25 @@ function readMessage(message) {
   const known = readings.get(message);
   if (known) return known;
   const calls = message.parts.filter(({ type }) => type === 'tool_call');
-  const mark = recordOf(RECORD, message);
+  const mark = markOf(message);
   const isTurn = !mark && SPEAKERS.includes(message.role) && message.parts.some(({ type }) => type !== 'data');
   const reading = { calls, mark, isTurn };
   readings.set(message, reading);
   return reading;
 }
 
-/** The calls that an id may mean: the stored call of which it is the invocation, or those with this `callId` in the
- *  newest answer that has one. */
+/** The invocation that a call of these messages has by now. */
+const currentOf = (messages, invocation) =>
+  currentInvocation(
+    messages.map((message) => readMessage(message).mark),
+    invocation,
+  );
+
+/** The calls that an id may mean: the stored call of which it is or was the invocation, or those with this `callId` in
+ *  the newest answer that has one. */
 function callsOf(messages, id) {
-  for (const isOne of [({ invocation }) => invocation === id, ({ callId }) => callId === id]) {
+  const current = currentOf(messages, id);
+  for (const isOne of [({ invocation }) => invocation === current, ({ callId }) => callId === id]) {
     const at = messages.findLastIndex((message) => readMessage(message).calls.some(isOne));
     if (at >= 0)
       return readMessage(messages[at])
@@ -95,15 +103,22 @@ function withMarks(call, messages) {
     found.starts = 1;
     found.unsettled.add(LEFT_BEHIND);
   }
+  return withMarksOf(found, messages);
+}
+
+/** The call with the marks of messages that others of the session may precede or follow. @param {JournaledCall} found */
+function withMarksOf(found, messages) {
   for (const message of messages) {
     const { mark } = readMessage(message);
     if (mark?.invocation !== found.invocation) continue;
+    found.origin = mark.was?.[0] ?? found.origin;
     if (mark.withdrawn !== undefined) {
+      found.withdrawn.add(mark.withdrawn);
       found.unsettled.delete(mark.withdrawn);
       continue;
     }
     found.starts += 1;
-    found.unsettled.add(mark.start);
+    if (!found.withdrawn.has(mark.start)) found.unsettled.add(mark.start);
     // Those that the tool got; the model may have written them otherwise.
     if (Object.hasOwn(mark, 'arguments')) found.arguments = mark.arguments;
   }
@@ -126,16 +141,6 @@ function isUnreadable({ arguments: stored, argumentsText }, { arguments: args })
 
 const isToldUnreadable = ({ result }) => result?.isError === true && result.content === UNREADABLE;
 
-/** The value of arguments that are a text of JSON, as providers write them; others as they are. */
-function argumentValue(args) {
-  if (typeof args !== 'string') return args;
-  try {
-    return JSON.parse(args);
-  } catch {
-    return args;
-  }
-}
-
 /** True if a loop passes the arguments of the call: their value, or the text that the model wrote. */
 const hasArguments = ({ arguments: stored }, args) => isSameJson(argumentValue(stored), argumentValue(args));
 
@@ -150,19 +155,26 @@ function candidates(found, call) {
   return [equal, named, found].find((some) => some.length);
 }
 
-function newId() {
-  const bytes = Array.from(crypto.getRandomValues(new Uint8Array(12)));
-  return `once_${bytes.map((byte) => byte.toString(16).padStart(2, '0')).join('')}`;
-}
-
 /** The message that stores a call which the session does not have, and that its tool begins. */
 function callMessage({ callId, name, arguments: args }, mark) {
   const call = { id: mark.invocation, callId, name, arguments: args, argumentsText: JSON.stringify(args) };
   const parts = [{ type: 'tool', call: { ...call, result: null, finishedAt: null } }];
-  return { role: 'assistant', parts: [recordPart(RECORD, mark, parts), ...parts] };
+  return { role: 'assistant', parts: [markPart(mark, parts), ...parts] };
 }
 
-const markMessage = (mark) => ({ role: 'assistant', parts: [recordPart(RECORD, mark, [])] });
+/** The message that stores the start of a stored call: with arguments only if the tool gets others, so that they are
+ *  erased with the call. */
+const startMessage = (found, { arguments: args }, mark) =>
+  markMessage(hasArguments(found, args) ? mark : { ...mark, arguments: args });
+
+/** @returns {CallKey} */
+const keyOf = ({ invocation, origin, callId }) => ({ invocation, origin, callId });
+
+/** @param {ToolCall} call @returns {CallKey} */
+function newKey({ callId }) {
+  const invocation = newId();
+  return { invocation, origin: invocation, callId };
+}
 
 /** The calls of one session. */
 export class CallJournal extends TaskQueue {
@@ -187,67 +199,107 @@ export class CallJournal extends TaskQueue {
         const some = candidates(callsOf(messages, call.callId), call) ?? [];
         if (some.length > 1) return { kind: 'ambiguous', count: some.length };
         const [found] = some;
+        if (found && !found.result && !isStartedHere(found)) await this.#readOtherBranches(found, messages);
         const known = found && this.#known(own, found, { call, starts });
         if (known) return known;
         signal?.throwIfAborted();
-        const { invocation, callId } = found ?? { invocation: newId(), callId: call.callId };
+        const key = found ? keyOf(found) : newKey(call);
+        const { invocation } = key;
         const mark = { invocation, start: newId() };
-        const message = found ? markMessage({ ...mark, arguments: call.arguments }) : callMessage(call, mark);
-        own.claim(this.#key(invocation));
+        const message = found ? startMessage(found, call, mark) : callMessage(call, mark);
+        own.claim(this.#nameOf(key));
         await this.#messages.append([message], revision);
-        return { kind: 'begun', key: { invocation, callId }, start: mark.start };
+        return { kind: 'begun', key, start: mark.start };
       }),
     );
+  }
+
+  /** Adds the starts of a call that other branches have: it is one call in all of them. @param {JournaledCall} found */
+  async #readOtherBranches(found, messages) {
+    const shared = new Set(messages.map(({ id }) => id));
+    for (const { branch, kind } of await this.#session.branches()) {
+      if (branch === this.#session.branch || kind === 'conflict') continue;
+      const others = await readPages(this.#session, branch);
+      withMarksOf(
+        found,
+        others.filter(({ id }) => !shared.has(id)),
+      );
+    }
   }
 
   /** Stores that a start did not run the tool. */
   withdraw({ key: { invocation }, start }) {
     const read = () => this.#messages.read();
-    const message = markMessage({ invocation, withdrawn: start });
     return this.queued(() =>
-      changeSession(this.#session, read, ({ revision }) => this.#messages.append([message], revision)),
+      changeSession(this.#session, read, ({ revision, messages }) => {
+        const mark = { invocation: currentOf(messages, invocation), withdrawn: start };
+        return this.#messages.append([markMessage(mark)], revision);
+      }),
     );
   }
 
   /** What keeps the tool of a stored call from running. @returns {Begin | undefined} */
   #known(own, found, { call, starts }) {
-    const { invocation, callId, result } = found;
+    const { result } = found;
+    const key = keyOf(found);
     if (found.name !== call.name || !takesArguments(found, call)) return { kind: 'changed', call: found };
-    const unreadable = { kind: /** @type {const} */ ('unreadable'), key: { invocation, callId } };
+    const unreadable = { kind: /** @type {const} */ ('unreadable'), key };
     if (isToldUnreadable(found)) return { ...unreadable, isTold: true };
     if (result) return { kind: 'finished', result };
-    const key = this.#key(invocation);
-    const other = SharedRun.under(key);
+    const other = SharedRun.under(this.#nameOf(key));
     if (other) return { kind: 'joined', run: other };
-    const kept = unsaved.get(key);
-    if (kept) return { kind: 'unsaved', key: { invocation, callId }, result: kept };
+    const kept = unsaved.get(this.#nameOf(key));
+    if (kept) return { kind: 'unsaved', key, result: kept };
     if (!mayHaveRun(found) || found.starts === starts)
       return isUnreadable(found, call) ? { ...unreadable, isTold: false } : undefined;
-    own.claim(key);
+    own.claim(this.#nameOf(key));
     return { kind: 'unknown', call: found };
   }
 
   /** Stores the result of a call that has begun; the first one that is stored counts. Until it is stored, it is kept
    *  here. @param {CallKey} key @param {ToolResult} result */
-  async end({ invocation, callId }, result) {
-    const key = this.#key(invocation);
-    unsaved.set(key, result);
-    await this.queued(async () => {
-      const { revision } = this.#session;
-      try {
-        await this.#session.answer(invocation, { type: 'tool_result', ...result });
-      } catch (error) {
-        const isStored =
-          error?.code === 'wrong_state' && callsOf((await this.#messages.read()).messages, invocation)[0]?.result;
-        if (['not_found', 'evicted'].includes(error?.code)) unsaved.delete(key); // its session is gone
-        if (!isStored) throw error;
-      }
-      await this.#messages.readAppended(revision, new Set([callId]), 0);
-    });
-    unsaved.delete(key);
+  async end(key, result) {
+    const name = this.#nameOf(key);
+    unsaved.set(name, result);
+    try {
+      await this.queued(() => this.#answerCurrent(key, result));
+    } catch (error) {
+      if (['not_found', 'evicted'].includes(error?.code)) unsaved.delete(name); // its call or its session is gone
+      throw error;
+    }
+    unsaved.delete(name);
   }
 
-  #key(invocation) {
-    return JSON.stringify([this.#session.id, invocation]);
+  /** Answers the call, whose message somebody may write anew meanwhile. */
+  async #answerCurrent({ invocation, callId }, result) {
+    let current = currentOf(this.#messages.known?.messages ?? [], invocation);
+    for (let answered; answered !== current; ) {
+      answered = current;
+      current = await this.#answer({ invocation: answered, callId }, result);
+    }
+  }
+
+  /** Stores a result of an invocation. Returns the one that the call has by then. */
+  async #answer({ invocation, callId }, result) {
+    const { revision } = this.#session;
+    const isKnown = this.#messages.known?.revision === revision;
+    try {
+      await this.#session.answer(invocation, { type: 'tool_result', ...result });
+    } catch (error) {
+      if (!['not_found', 'wrong_state'].includes(error?.code)) throw error;
+      const { messages } = await this.#messages.read();
+      const current = currentOf(messages, invocation);
+      const isStored = error.code === 'wrong_state' && callsOf(messages, current)[0]?.result;
+      if (current === invocation && !isStored) throw error;
+      return current;
+    }
+    await this.#messages.readAppended(revision, new Set([callId]), 0);
+    const isAlone = isKnown && this.#session.revision === revision + 1;
+    return isAlone ? invocation : currentOf((await this.#messages.read()).messages, invocation);
+  }
+
+  /** @param {CallKey} key */
+  #nameOf({ origin }) {
+    return JSON.stringify([this.#session.id, origin]);
   }
 }

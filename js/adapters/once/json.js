@@ -24,3 +24,13 @@ export function asJson(value) {
   }
   return text === undefined ? null : JSON.parse(text);
 }
+
+/** The value of arguments that are a text of JSON, as providers write them; others as they are. */
+export function argumentValue(args) {
+  if (typeof args !== 'string') return args;
+  try {
+    return JSON.parse(args);
+  } catch {
+    return args;
+  }
+}

@@ -59,7 +59,7 @@ class DurableModel {
       const run = this.#session.runOf();
       const known = (await store.read()).items;
       const items = asStored([...run.unstored(asStored(input), known), ...output.map(storedItem)]);
-      await store.change((history) => ({ messages: history.appended(history.sourced(items, RUN)) }));
+      await store.change((history) => history.appended(history.sourced(items, RUN)));
       run.addEarly(items);
     });
   }
@@ -105,7 +105,7 @@ function end(session, run, { callId, name, namespace, caller }, text) {
       if (call?.result?.content === INTERRUPTED) return { ...history.answered(item), early: [] };
       // Without its call the result would be no part of the history: the run has no session.
       if (!call || call.result !== null) return { messages: [], early: [] };
-      return { messages: history.appended(history.sourced([item], RUN)), early: [item] };
+      return { ...history.appended(history.sourced([item], RUN)), early: [item] };
     });
     run.addEarly(made.early);
   });

@@ -1,6 +1,8 @@
 // The items of a session in their order: read from its messages, and changed by one append.
 
 import { INTERRUPTED } from '../interrupted.js';
+import { argumentValue } from '../once/json.js';
+import { markMessage, markOf, marksAnew, newId } from '../once/marks.js';
 import { isSameJson } from '../plain.js';
 import { changeSession, KnownMessages, readMessages } from '../session-messages.js';
 import { TaskQueue } from '../task-queue.js';
@@ -23,27 +25,29 @@ export const RUN = { type: 'external', id: 'openai-agents' };
 
 /** @typedef {import('./items.js').Source} Source */
 /** @typedef {import('./items.js').ItemRecord} ItemRecord */
-/** A message with its items. `isRecord`: the conversation shows nothing of it.
+/** A message with its items. `isRecord`: the conversation shows nothing of it; `mark`: that of `once`.
  *  @typedef {{ id: string, items: any[], calls: Call[], source: Source, isRecord: boolean,
- *    record: ItemRecord }} Block */
+ *    record: ItemRecord, mark: import('../once/marks.js').CallMark | undefined }} Block */
 /** An item of the history; without a block while it is not stored.
  *  @typedef {import('./items.js').SourcedItem & { block?: Block }} Entry */
 /** A call that the session has. `isTold`: an item has its result.
- *  @typedef {{ callId: string, name: string, invocation: string, result: any, isTold: boolean, block: Block }} Call */
+ *  @typedef {{ callId: string, name: string, invocation: string, argumentsText: string, result: any,
+ *    outcome?: import('./items.js').Outcome, isTold: boolean, block: Block }} Call */
 
 /** What was read of messages that have not changed. */
 const readings = new WeakMap();
 
 function blockOf(message) {
-  const reading = readings.get(message) ?? readMessage(message);
+  const reading = readings.get(message) ?? { ...readMessage(message), mark: markOf(message) };
   readings.set(message, reading);
-  const { record, items } = reading;
   const isRecord = message.parts.every(({ type }) => type === 'data');
-  const block = { id: message.id, items, record, source: message.source, isRecord, calls: /** @type {Call[]} */ ([]) };
+  const block = { ...reading, id: message.id, source: message.source, isRecord, calls: /** @type {Call[]} */ ([]) };
   for (const part of message.parts) {
     if (part.type !== 'tool_call') continue;
-    const { callId, name, invocation, result } = part;
-    block.calls.push({ callId, name, invocation, result: result ?? null, isTold: false, block });
+    const { callId, name, invocation, argumentsText, result, status, startedAt, finishedAt } = part;
+    const outcome = result ? { ...result, status, startedAt, finishedAt } : undefined;
+    const told = { result: result ?? null, outcome, isTold: false };
+    block.calls.push({ callId, name, invocation, argumentsText, ...told, block });
   }
   return block;
 }
@@ -60,7 +64,15 @@ function countedBlocks(messages) {
   return { blocks: start < 0 ? counted : counted.slice(start), left, started: startedCalls(counted) };
 }
 
-const hasResultOf = ({ result }, item) => result !== null && isSameJson(result.content, resultOf(item));
+const hasResultOf = (call, item) =>
+  call.result !== null && (isSameJson(call.result.content, resultOf(item)) || isSameJson(resultItem(call), item));
+
+/** True if the item is the call that `once` has stored. */
+const isSameCall = (item, { callId, name, argumentsText }) =>
+  item.type === 'function_call' &&
+  item.callId === callId &&
+  item.name === name &&
+  isSameJson(argumentValue(item.arguments), argumentValue(argumentsText));
 
 /** The ids of calls whose tools have begun, and may have run: those that have no result. */
 function startedCalls(blocks) {
@@ -84,6 +96,10 @@ export class History {
   #newest = new Map();
   /** The calls of results that items have. @type {Map<object, Call>} */
   #told = new Map();
+  /** The calls of results that no item of a message has. @type {WeakMap<object, Call>} */
+  #untold = new WeakMap();
+  /** The calls that items are. @type {Map<object, Call>} */
+  #calls = new Map();
 
   /** @param {{ revision: number, messages: any[] }} read */
   constructor({ revision, messages }) {
@@ -107,12 +123,17 @@ export class History {
     for (const item of items) {
       if (item.type === 'function_call') {
         const at = left.findIndex(({ callId }) => callId === item.callId);
-        if (at >= 0) this.#add(left.splice(at, 1)[0]);
+        if (at < 0) continue;
+        const [call] = left.splice(at, 1);
+        this.#calls.set(item, call);
+        this.#add(call);
       } else if (item.type === 'function_call_result') {
         const candidates = (this.#newest.get(item.callId) ?? []).filter(({ isTold }) => !isTold);
         // A second result of a call is told beside the one that the call has.
         const call =
-          candidates.find((one) => hasResultOf(one, item)) ?? candidates.find(({ result }) => result === null);
+          candidates.find((one) => hasResultOf(one, item)) ??
+          candidates.find(({ result }) => result === null) ??
+          candidates.find(({ block }) => block.items === items);
         if (!call) continue;
         call.isTold = true;
         this.#told.set(item, call);
@@ -169,11 +190,18 @@ export class History {
   #resultsOf({ calls }, mayHaveRun = (/** @type {Block} */ _block) => false) {
     return calls.flatMap((call) => {
       if (call.isTold) return [];
-      if (call.result !== null) return [resultItem(call)];
+      if (call.result !== null) return [this.#resultItem(call)];
       const isNewest = this.#newest.get(call.callId)?.includes(call);
       const isUnknown = this.started.has(call.callId) || mayHaveRun(call.block);
       return isNewest && isUnknown ? [interruptedItem(call.callId, call.name)] : [];
     });
+  }
+
+  /** @param {Call} call */
+  #resultItem(call) {
+    const item = resultItem(call);
+    this.#untold.set(item, call);
+    return item;
   }
 
   /** The call that a result is for. @returns {Call | undefined} */
@@ -205,13 +233,47 @@ export class History {
     return items.map((item) => ({ item, source: source ?? sourceOf(item) }));
   }
 
-  /** Returns the messages that add items at the end. @param {Entry[]} entries @param {ItemRecord} [record] */
+  /** Returns the messages that add items at the end, and the ids of those that go for them.
+   *  @param {Entry[]} entries @param {ItemRecord} [record] @returns {{ messages: any[], removes?: string[] }} */
   appended(entries, record) {
+    const journal = this.#journalOf(entries);
+    if (journal.length) return this.#takingOver(entries, journal, record);
     const rest = entries.filter(({ item }) => !this.hasResult(item));
     const [first] = rest;
     const call = rest.length === 1 && !record ? this.#callOfLastPlainResult(first.item) : undefined;
-    if (call) return plainResultMessage(first.item, call.invocation);
-    return rest.length || record ? messagesOf(rest, { openCalls: this.#openCalls(), record }) : [];
+    if (call) return { messages: plainResultMessage(first.item, call.invocation) };
+    return { messages: rest.length || record ? messagesOf(rest, { openCalls: this.#openCalls(), record }) : [] };
+  }
+
+  /** The messages in which `once` has stored calls of these items: the SDK's runner stores a call after its tool.
+   *  @param {Entry[]} entries */
+  #journalOf(entries) {
+    return this.blocks.filter(
+      ({ mark, record, calls: [call] }) =>
+        mark && call && !record.items && entries.some(({ item }) => isSameCall(item, call)),
+    );
+  }
+
+  /** Returns the messages that add items in the place of what `once` has stored of their calls.
+   *  @param {Entry[]} entries @param {Block[]} journal @param {ItemRecord} [record] */
+  #takingOver(entries, journal, record) {
+    const calls = journal.flatMap((block) => block.calls);
+    const callOf = ({ callId }) => calls.find((call) => call.callId === callId);
+    const hasResult = (call) => rest.some(({ item }) => item.type === 'function_call_result' && callOf(item) === call);
+    const rest = entries.filter(({ item }) => callOf(item) || !this.hasResult(item));
+    const results = calls.filter((call) => call.result !== null && !hasResult(call));
+    const all = [...rest, ...results.map((call) => ({ item: this.#resultItem(call), source: RUN }))];
+    const invocations = calls.map(({ invocation }) => invocation);
+    const going = this.blocks.filter(({ mark }) => mark && invocations.includes(mark.invocation));
+    const { entries: renewed, marks } = this.#renewed(all, going);
+    // The runner has a text of its own for an error.
+    const taken = renewed.map((entry) => {
+      const isResult = entry.item.type === 'function_call_result';
+      return isResult ? { ...entry, outcome: entry.outcome ?? callOf(entry.item)?.outcome } : entry;
+    });
+    const removes = going.map(({ id }) => id);
+    const messages = messagesOf(taken, { openCalls: this.#openCalls(going), record: { ...record, removes } });
+    return { messages: [...messages, ...marks.map(markMessage)], removes };
   }
 
   /** Returns the message which says that the tool of a call begins. */
@@ -243,8 +305,9 @@ export class History {
     const going = block ? this.blocks.slice(first) : [];
     const isOver = (callId) =>
       !this.started.has(callId) || going.some(({ calls }) => calls.includes(this.call(callId)));
-    const isGoing = ({ items: itsItems, calls, record: { items: stored, starts } }) =>
-      itsItems.length || calls.length || stored || starts?.every(isOver);
+    const invocations = new Set(going.flatMap(({ calls }) => calls.map(({ invocation }) => invocation)));
+    const isGoing = ({ items: itsItems, calls, mark, record: { items: stored, starts } }) =>
+      itsItems.length || calls.length || stored || starts?.every(isOver) || invocations.has(mark?.invocation ?? '');
     const removes = going.filter(isGoing).map(({ id }) => id);
     const operations = [...going.flatMap(({ record }) => record.operations ?? []), ...(operation ? [operation] : [])];
     // A result of a call that stays has its place there, also if another call of its id is open.
@@ -254,7 +317,36 @@ export class History {
     );
     const record = { ...(removes.length && { removes }), ...(operations.length && { operations }) };
     const startsHistory = going.some((one) => one.record.startsHistory);
-    return { ...this.#replacement(kept, startsHistory ? { ...record, startsHistory } : record, going), removes };
+    const { entries: renewed, marks } = this.#renewed(kept, going);
+    const { messages } = this.#replacement(renewed, startsHistory ? { ...record, startsHistory } : record, going);
+    return { messages: [...messages, ...marks.map(markMessage)], removes };
+  }
+
+  /** The entries with what their calls and results have in messages that go, and the marks of these calls. A call that
+   *  is new takes the place of one with its id. @param {Entry[]} kept @param {Block[]} going */
+  #renewed(kept, going) {
+    const stored = kept.map(({ item }) => this.#calls.get(item));
+    const left = going.flatMap(({ calls }) => calls).filter((call) => !stored.includes(call));
+    const marks = going.flatMap(({ mark }) => mark ?? []);
+    const renewed = kept.map((entry, at) => {
+      const { item } = entry;
+      if (item.type === 'function_call_result') return { ...entry, outcome: this.#outcomeOf(item, going) };
+      const place = left.findIndex(({ callId }) => item.type === 'function_call' && callId === item.callId);
+      const call = stored[at] ?? (place < 0 ? undefined : left.splice(place, 1)[0]);
+      const own = marks.filter(({ invocation }) => invocation === call?.invocation);
+      if (!call || !own.length) return entry;
+      const invocation = newId();
+      return { ...entry, invocation, marks: marksAnew(own, invocation, item.arguments === call.argumentsText) };
+    });
+    return { entries: renewed, marks: renewed.flatMap((entry) => ('marks' in entry ? entry.marks : [])) };
+  }
+
+  /** What is kept of a result, also if an equal item replaces that of a message that goes.
+   *  @param {Block[]} going @returns {import('./items.js').Outcome | undefined} */
+  #outcomeOf(item, going) {
+    const isEqual = (call) => call.callId === item.callId && hasResultOf(call, item);
+    const equal = () => going.flatMap(({ calls }) => calls).find(isEqual);
+    return (this.#told.get(item) ?? this.#untold.get(item) ?? equal())?.outcome;
   }
 
   /** @param {Entry[]} kept */

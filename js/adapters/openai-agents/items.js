@@ -13,8 +13,11 @@ export const RECORD = 'openai-agents';
  *    operations?: { id: string, digest: string }[] }} ItemRecord */
 
 /** Who has stored a message: `Message.source`. @typedef {import('../../types.js').MessageSource} Source */
-/** An item, and the source of the message that has it. `isStored`: a result that its call has already.
- *  @typedef {{ item: any, source?: Source, isStored?: boolean }} SourcedItem */
+/** An item, and the source of the message that has it. `isStored`: a result that its call has already. `invocation`: that
+ *  of a call which must be known by it; `outcome`: what a call has of a result that is kept.
+ *  @typedef {{ item: any, source?: Source, isStored?: boolean, invocation?: string, outcome?: Outcome }} SourcedItem */
+/** @typedef {{ content: any, isError: boolean, status: string, startedAt: number | null,
+ *    finishedAt: number | null }} Outcome */
 
 /** The invocations of stored calls without a result, in their order, by the id of the call.
  *  @typedef {Map<string, string[]>} OpenCalls */
@@ -95,8 +98,9 @@ class Draft {
   }
 
   /** @param {SourcedItem} sourced */
-  add({ item, source, isStored }) {
-    if (item.type === 'function_call_result') return this.#addResult({ item, source, isStored });
+  add(sourced) {
+    const { item, source } = sourced;
+    if (item.type === 'function_call_result') return this.#addResult(sourced);
     const isMessage = item.type === 'message' || (item.type === undefined && typeof item.role === 'string');
     if (isMessage && item.role !== 'assistant') {
       this.#begin(item.role === 'system' ? 'system' : 'user', source, item, contentParts(item.content));
@@ -110,31 +114,32 @@ class Draft {
     if (isMessage) answer.parts.push(...contentParts(item.content));
     if (item.type === 'reasoning' && reasoningText(item))
       answer.parts.push({ type: 'reasoning', text: reasoningText(item) });
-    if (item.type === 'function_call') this.#addCall(answer, item);
+    if (item.type === 'function_call') this.#addCall(answer, sourced);
   }
 
-  #addCall(answer, { callId, name, arguments: args }) {
-    const part = { type: 'tool', callId, name, arguments: args, result: undefined };
+  /** @param {any} answer @param {SourcedItem} sourced */
+  #addCall(answer, { item: { callId, name, arguments: args }, invocation }) {
+    const part = { type: 'tool', callId, name, arguments: args, result: undefined, invocation };
     answer.parts.push(part);
     const newest = this.#calls.get(callId);
     const earlier = newest && newest.answer === answer ? newest.parts : [];
     this.#calls.set(callId, { answer, parts: [...earlier, part] });
   }
 
-  /** A result belongs to the answer before it, whoever has stored that. */
-  #addResult({ item, source, isStored }) {
-    if (!isStored) this.#answerCall(item);
+  /** A result belongs to the answer before it, whoever has stored that. @param {SourcedItem} sourced */
+  #addResult({ item, source, isStored, outcome }) {
+    if (!isStored) this.#answerCall(item, outcome);
     this.#answer ??= this.#begin('assistant', source);
     this.#answer.items.push(item);
     // A call that follows may have the id of the one that is answered here.
     this.#answer.hasResults = true;
   }
 
-  #answerCall(item) {
+  #answerCall(item, outcome) {
     const drafted = this.#calls.get(item.callId);
     const part = drafted?.parts.find(({ result }) => result === undefined);
     const invocation = drafted ? undefined : this.openCalls.get(item.callId)?.shift();
-    if (part) part.result = resultOf(item);
+    if (part) Object.assign(part, { result: outcome ? outcome.content : resultOf(item), outcome });
     if (invocation !== undefined) this.addStoredResult(item, invocation);
   }
 
@@ -164,11 +169,20 @@ function withoutPlainResults({ items, parts }) {
   const answered = parts.filter((part) => part.type === 'tool' && part.result !== undefined);
   const rest = items.slice(0, items.length - answered.length);
   const results = items.slice(rest.length);
-  const isPlain = answered.every(({ callId, name }, at) => {
-    const item = results[at];
-    return item.type === 'function_call_result' && item.callId === callId && isPlainResult(item, name);
-  });
+  const isPlain = answered.every(({ callId, name, result }, at) =>
+    isSameJson(results[at], resultItem({ callId, name, result: { content: result } })),
+  );
   return isPlain && !rest.some(({ type }) => type === 'function_call_result') ? rest : items;
+}
+
+/** The part for `Session.append`. A call as a view has it brings its invocation and all that is stored of its result. */
+function storedPart({ invocation, outcome, ...part }) {
+  if (invocation === undefined && outcome === undefined) return part;
+  const { callId, name, arguments: text, result } = part;
+  const { content = result, isError = false, ...more } = outcome ?? { finishedAt: null };
+  const told = result === undefined ? null : { content, isError };
+  const call = { id: invocation, callId, name, arguments: text, argumentsText: text, result: told, ...more };
+  return { type: 'tool', call };
 }
 
 function storedMessage(drafted, extra) {
@@ -177,8 +191,9 @@ function storedMessage(drafted, extra) {
   const source = drafted.source ? { source: drafted.source } : {};
   const kept = withoutPlainResults(drafted);
   const record = { ...(!isSameJson(kept, itemsOfParts(role, parts)) && { items: kept }), ...extra };
-  if (!Object.keys(record).length) return { role, parts, ...source };
-  return { role, parts: [recordPart(RECORD, record, parts), ...parts], ...source };
+  const stored = parts.map(storedPart);
+  if (!Object.keys(record).length) return { role, parts: stored, ...source };
+  return { role, parts: [recordPart(RECORD, record, parts), ...stored], ...source };
 }
 
 /** Returns the message that has a record and nothing that a conversation shows.

@@ -79,12 +79,12 @@ export class RunItems {
       // Somebody else has written meanwhile.
       const known = new ItemCount(this.#early);
       const missing = entries.filter(({ item }) => !known.take(item));
-      return { messages: history.appended(missing, record), end: ended([]) };
+      return { ...history.appended(missing, record), end: ended([]) };
     }
     const differs = early.findIndex((item, at) => canonicalJson(item) !== canonicalJson(entries[at]?.item ?? null));
-    if (differs < 0) return { messages: history.appended(entries.slice(early.length), record), end: ended([]) };
+    if (differs < 0) return { ...history.appended(entries.slice(early.length), record), end: ended([]) };
     if (differs === entries.length) {
-      return { messages: record ? history.appended([], record) : [], end: ended(early.slice(differs)) };
+      return { messages: [], ...(record && history.appended([], record)), end: ended(early.slice(differs)) };
     }
     return { ...history.replaced(start + differs, entries.slice(differs), operation), end: ended([]) };
   }

@@ -1,0 +1,41 @@
+// The marks that `once` stores beside calls: that the tool of a call begins, or that a start did not run it after all.
+
+import { recordOf, recordPart } from '../message-record.js';
+
+/** The name of the part with the mark. */
+const RECORD = 'once';
+
+/** `arguments`: those that the tool got, if the call has others. `withdrawn`: the start that did not run the tool. `was`: the invocations that
+ *  the call had before its message was written anew.
+ *  @typedef {{ invocation: string, start?: string, withdrawn?: string, arguments?: any, was?: string[] }} CallMark */
+
+/** @returns {CallMark | undefined} */
+export const markOf = (message) => recordOf(RECORD, message);
+
+/** Returns the part for a message with these other parts. @param {CallMark} mark @param {any[]} parts */
+export const markPart = (mark, parts) => recordPart(RECORD, mark, parts);
+
+/** Returns the message that has the mark alone. @param {CallMark} mark */
+export const markMessage = (mark) => ({ role: 'assistant', parts: [markPart(mark, [])] });
+
+/** Returns an id for a start, or for an invocation. */
+export function newId() {
+  const bytes = Array.from(crypto.getRandomValues(new Uint8Array(12)));
+  return `once_${bytes.map((byte) => byte.toString(16).padStart(2, '0')).join('')}`;
+}
+
+/** The invocation that a call has by now: its message may have been written anew.
+ *  @param {(CallMark | undefined)[]} marks of all messages, oldest first @param {string} invocation */
+export const currentInvocation = (marks, invocation) =>
+  marks.findLast((mark) => mark?.was?.includes(invocation))?.invocation ?? invocation;
+
+/** The marks of a call whose message is written anew, with another invocation. Without `arguments` if the call has
+ *  others now. @param {CallMark[]} marks @param {string} invocation @param {boolean} hasSameArguments */
+export function marksAnew(marks, invocation, hasSameArguments) {
+  return marks.map(({ arguments: args, was = [], ...mark }) => ({
+    ...mark,
+    ...(hasSameArguments && args !== undefined && { arguments: args }),
+    invocation,
+    was: [...was, mark.invocation],
+  }));
+}
