@@ -1,6 +1,7 @@
 //! Continues an interrupted run from its journal (R18).
 
 use super::answer::answer_text;
+use super::background_answer::BackgroundAnswer;
 use super::context::RunContext;
 use super::healing::RunHealing;
 use super::history_choice::HistoryChoice;
@@ -83,12 +84,23 @@ impl Run {
         turn.restore_handoffs(handoffs, context.history)?;
         turn.prefer_first_results(context.history);
         if let Some(answer) = background.filter(|answer| !is_complete && can_pick_up(&turn, answer)) {
-            let end = pause.map(|pause| pause.not_before).filter(|end| *end > context.now);
-            next = NextState::PickUp(answer, end);
+            next = pick_up(&mut turn, answer, pause, context);
         }
         let state = enter(&mut turn, next, context);
         Ok(Self { turn, state })
     }
+}
+
+/// Picks an answer up, after the pause that its journal ends with.
+fn pick_up(
+    turn: &mut RunData,
+    answer: Box<BackgroundAnswer>,
+    pause: Option<StoredPause>,
+    context: &RunContext<'_>,
+) -> NextState {
+    // Its request was the newest agent's.
+    turn.activate_handoff(context.history);
+    NextState::PickUp(answer, pause.map(|pause| pause.not_before).filter(|end| *end > context.now))
 }
 
 /// Returns what is known of the newest request.
