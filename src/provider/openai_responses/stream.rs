@@ -130,6 +130,12 @@ fn output_of(response: JsonRef<'_>) -> Option<JsonRef<'_>> {
     response.get("output").filter(|output| output.kind() == JsonKind::Array)
 }
 
+/// Returns true for a response, which has a list of items unless there is no answer (yet).
+fn is_response(body: JsonRef<'_>) -> bool {
+    let lacks_answer = |status: &str| matches!(status, "queued" | "in_progress" | "failed" | "cancelled");
+    output_of(body).is_some() || body.has_text("object", "response") && body.text("status").is_some_and(|it| lacks_answer(&it))
+}
+
 impl AnswerReader for ResponsesAssembler {
     /// Events are numbered, so no two are alike: it never returns a fragment to compare the next event with.
     fn read_event<'a>(&mut self, name: &str, data: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
@@ -148,7 +154,7 @@ impl AnswerReader for ResponsesAssembler {
     fn read_body(&mut self, body: JsonRef<'_>) {
         let out = &mut Vec::new();
         let error = body.find("error");
-        if output_of(body).is_some() {
+        if is_response(body) {
             self.end(body, if error.is_some() { "failed" } else { "completed" }, out);
             return;
         }
@@ -220,7 +226,7 @@ impl ResponsesAssembler {
             "incomplete" | "failed" | "cancelled" => self.end(event.response(), &event.name, out),
             "error" => self.meta.report_error_object(event.error.unwrap_or(event.data), out),
             // Some gateways send the whole response as one event without a name.
-            "" if output_of(event.data).is_some() => self.end(event.data, "completed", out),
+            "" if is_response(event.data) => self.end(event.data, "completed", out),
             "" => self.meta.report_error_object(event.error.unwrap_or_default(), out),
             _ => {}
         }

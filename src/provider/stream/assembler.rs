@@ -131,6 +131,8 @@ impl StreamAssembler {
         let meta = self.reader.answer.meta_mut();
         // What broke is the stream, and not the answer.
         meta.error = None;
+        // An answer that was not ready may be ready now.
+        meta.finish_reason = None;
         meta.resumed_after = meta.last_event;
     }
 

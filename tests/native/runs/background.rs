@@ -12,6 +12,7 @@ use rethread::store::read_journal;
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
+mod broken_bodies;
 mod failures;
 mod handoffs;
 mod interleavings;

@@ -283,30 +283,54 @@ impl AwaitingModel {
         if !(200..300).contains(&status) {
             return self.on_refused_fetch(turn, (status, headers, body), context);
         }
-        let kept = self.background.as_mut().and_then(|background| background.kept.take());
-        let (assembled, container, has_shown) = match kept {
+        let dialect = turn.setup().provider.dialect;
+        let (assembled, container, rest) = match self.background.as_mut().and_then(|background| background.kept.take()) {
             Some(mut assembler) => {
                 let mut events = Vec::new();
                 let assembled = assembler.read_rest(body, &mut events);
-                self.emit_events(turn, events);
                 let container = assembler.container();
                 self.keep(assembler);
-                (assembled, container, self.shown.is_some())
+                (assembled, container, Some(events))
             }
             None => {
-                let (assembled, container) = read_whole(turn.setup().provider.dialect, body);
-                (assembled, container, false)
+                let (assembled, container) = read_whole(dialect, body);
+                (assembled, container, None)
             }
         };
         let assembled = turn.credential_filter().redact_answer(assembled);
+        // A response names its status. A body that broke off, or a proxy's page, says nothing of the answer.
+        if assembled.finish_reason.is_none() {
+            let why = refusal_of(&assembled, false).unwrap_or_default();
+            return self.retry_or_fail(turn, cut_error(why, &assembled), None, context);
+        }
         if is_pending(turn, assembled.finish_reason.as_deref()) {
+            self.emit_events(turn, rest.unwrap_or_default());
             self.poll(turn, context);
             return None;
         }
-        if !has_shown {
-            self.report_whole(turn, &assembled);
+        match rest.filter(|_| self.shown.is_some()) {
+            Some(events) => self.emit_events(turn, events),
+            None => self.report_whole(turn, &assembled),
         }
         Some(self.finish_answer(turn, assembled, container, context))
+    }
+
+    /// Asks for the answer again after a pause. After the last attempt the run fails; the answer stays where it is.
+    fn retry_or_fail(
+        &mut self,
+        turn: &mut RunData,
+        error: Error,
+        requested: Option<Ms>,
+        context: &RunContext<'_>,
+    ) -> Option<NextState> {
+        let attempt = self.background.as_ref().map_or(u32::MAX, |background| background.attempt);
+        match turn.setup().retry.wait_after(attempt, requested) {
+            Some(ms) => {
+                self.retry(turn, ms, error, context.now);
+                None
+            }
+            None => Some(self.stop(turn, EarlyStop::failed(error), context)),
+        }
     }
 
     fn on_refused_fetch(
@@ -327,14 +351,10 @@ impl AwaitingModel {
             return Some(self.ask_again(turn, (status, error), context));
         }
         let requested = requested_wait(headers, context.now);
-        let pause = turn.setup().retry.wait_after(background.attempt, requested);
-        match pause.filter(|_| may_pass && is_transient(status)) {
-            Some(ms) => {
-                self.retry(turn, ms, error, context.now);
-                None
-            }
-            None => Some(self.stop(turn, EarlyStop::failed(error), context)),
+        if !(may_pass && is_transient(status)) {
+            return Some(self.stop(turn, EarlyStop::failed(error), context));
         }
+        self.retry_or_fail(turn, error, requested, context)
     }
 
     /// Handles the host's report that the answer could not be picked up. `is_final`: another attempt fails too.
@@ -355,14 +375,10 @@ impl AwaitingModel {
             }
             response => self.response = response,
         }
-        let attempt = self.background.as_ref().map_or(u32::MAX, |background| background.attempt);
-        match turn.setup().retry.wait_after(attempt, None).filter(|_| !is_final) {
-            Some(ms) => {
-                self.retry(turn, ms, error, context.now);
-                None
-            }
-            None => Some(self.stop(turn, EarlyStop::failed(error), context)),
+        if is_final {
+            return Some(self.stop(turn, EarlyStop::failed(error), context));
         }
+        self.retry_or_fail(turn, error, None, context)
     }
 
     /// Asks the model again, since the service does not have the answer, by the rules of a request without an answer
