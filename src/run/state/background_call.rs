@@ -14,6 +14,8 @@ pub struct BackgroundCall {
     pub form: AnswerForm,
     /// True once the answer is picked up: what is received is no response to the request.
     pub is_fetched: bool,
+    /// True once this process has received something by picking it up.
+    pub was_reached: bool,
     /// The number of the attempt to pick it up, from 1. One that brings something is followed by a first one.
     pub attempt: u32,
     /// The end of the pause, and whether it follows a failure; none while a response is awaited.
@@ -29,7 +31,7 @@ impl BackgroundCall {
     pub fn new(answer: BackgroundAnswer) -> Self {
         let form = if answer.is_streamed { AnswerForm::Stream { after: None } } else { AnswerForm::Whole };
         let attempt = CallAttempt::FIRST.number;
-        Self { answer, form, is_fetched: false, attempt, pause: None, kept: None, save: None }
+        Self { answer, form, is_fetched: false, was_reached: false, attempt, pause: None, kept: None, save: None }
     }
 
     /// Returns true for the save of the answer's id.

@@ -17,6 +17,7 @@ mod failures;
 mod handoffs;
 mod interleavings;
 mod owners;
+mod refusals;
 
 const STORY: &str = "Once upon a time in the west";
 

@@ -147,6 +147,14 @@ impl AwaitingModel {
             && assembler.meta().last_event > event_before
         {
             background.attempt = CallAttempt::FIRST.number;
+            background.was_reached |= background.is_fetched;
+        }
+    }
+
+    /// Notes that the service gives the answer to be picked up.
+    fn note_reached(&mut self) {
+        if let Some(background) = &mut self.background {
+            background.was_reached = true;
         }
     }
 
@@ -303,6 +311,7 @@ impl AwaitingModel {
             let why = refusal_of(&assembled, false).unwrap_or_default();
             return self.retry_or_fail(turn, cut_error(why, &assembled), None, context);
         }
+        self.note_reached();
         if is_pending(turn, assembled.finish_reason.as_deref()) {
             self.emit_events(turn, rest.unwrap_or_default());
             self.poll(turn, context);
@@ -348,13 +357,41 @@ impl AwaitingModel {
         let assembled = turn.credential_filter().redact_answer(assembled);
         let (error, may_pass) = refused_request(status, &assembled);
         if lacks_answer(status) {
-            return Some(self.ask_again(turn, (status, error), context));
+            return self.on_lost_answer(turn, (status, error), context);
         }
         let requested = requested_wait(headers, context.now);
         if !(may_pass && is_transient(status)) {
             return Some(self.stop(turn, EarlyStop::failed(error), context));
         }
         self.retry_or_fail(turn, error, requested, context)
+    }
+
+    /// Handles the status of a service that does not have the answer, or gives none to be picked up.
+    fn on_lost_answer(
+        &mut self,
+        turn: &mut RunData,
+        (status, error): (u16, Error),
+        context: &RunContext<'_>,
+    ) -> Option<NextState> {
+        let background = self.background.as_ref()?;
+        // Another answer of such an address could not be picked up either.
+        if background.save.is_some() && !background.was_reached && matches!(status, 400 | 405) {
+            let error = error.clone().with_message(format!(
+                "the service works on the answer in the background, and the address takes no `GET` for it, as of a gateway that passes \
+                 `POST` only; let it pass `GET` to the same path with the id of the response, or leave `background` out of `params`; the \
+                 answer is kept for a `resume` through an address that takes it: {}",
+                error.message
+            ));
+            return Some(self.stop(turn, EarlyStop::failed(error), context));
+        }
+        // It may be found a moment later, and another one costs as much again.
+        match turn.setup().retry.wait_after(background.attempt, None) {
+            Some(ms) => {
+                self.retry(turn, ms, error, context.now);
+                None
+            }
+            None => Some(self.ask_again(turn, (status, error), context)),
+        }
     }
 
     /// Handles the host's report that the answer could not be picked up. `is_final`: another attempt fails too.
