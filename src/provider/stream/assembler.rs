@@ -141,7 +141,7 @@ impl StreamAssembler {
         self.resume();
         let text = String::from_utf8_lossy(body);
         match JsonRef::parse(&text) {
-            Ok(value) if value.is_object() => _ = self.reader.answer.read_event("", value, events),
+            Ok(value) if value.is_object() => self.reader.answer.read_rest(value, events),
             _ => self.reader.answer.meta_mut().set_error(not_json(&text)),
         }
         self.reader.answer.assemble(false)

@@ -18,6 +18,7 @@ mod handoffs;
 mod interleavings;
 mod owners;
 mod refusals;
+mod reordered_output;
 
 const STORY: &str = "Once upon a time in the west";
 
