@@ -54,7 +54,9 @@ impl Run {
             .check_calls_are_open()
             .is_err();
         let mut totals = TurnTotals { model_calls, usage, ..TurnTotals::default() };
-        let mut next = next_after(pause, setup.owner.is_conversation(), context.now);
+        // Where nothing is picked up, the pause before that says nothing.
+        let call_pause = pause.filter(|pause| !pause.is_pick_up);
+        let mut next = next_after(call_pause, setup.owner.is_conversation(), context.now);
         let is_answer = |last: &&Message| last.role == Role::Assistant && !last.source.is_of_provider();
         if let Some(last) = live.messages().last().filter(is_answer) {
             totals.response_id = last.answer.as_ref().and_then(|answer| answer.response_id.clone());
@@ -62,7 +64,7 @@ impl Run {
             if !(is_complete && live.has_calls(last)) {
                 totals.text = answer_text(last);
             }
-            if live.has_calls(last) && pause.is_none() {
+            if live.has_calls(last) && call_pause.is_none() {
                 next = NextState::RunTools(calls);
             }
         }
@@ -116,7 +118,7 @@ fn delivery_of(may_have_sent: bool, is_replay_safe: bool) -> RequestDelivery {
 fn next_after(pause: Option<StoredPause>, is_conversation: bool, now: Ms) -> NextState {
     match pause {
         None => NextState::CallModel,
-        Some(StoredPause { attempt, not_before }) if not_before > now => {
+        Some(StoredPause { attempt, not_before, .. }) if not_before > now => {
             NextState::Pause(RetryPause { attempt, not_before, request: None, save: None })
         }
         Some(_) if is_conversation => NextState::CallModel,

@@ -19,6 +19,7 @@ mod interleavings;
 mod owners;
 mod refusals;
 mod reordered_output;
+mod stored_pauses;
 
 const STORY: &str = "Once upon a time in the west";
 

@@ -236,7 +236,7 @@ impl AwaitingModel {
         let Some(background) = &mut self.background else { return };
         background.attempt += 1;
         let (attempt, at) = (background.attempt, now.saturating_add(ms));
-        turn.save(SaveKind::Write(vec![JournalEntry::Retrying { attempt, not_before: at }]));
+        turn.save(SaveKind::Write(vec![JournalEntry::Retrying { attempt, not_before: at, is_pick_up: true }]));
         turn.emit(RunEvent::Retrying { attempt, at, error });
         self.pause(turn, ms, true, now);
     }
