@@ -491,9 +491,9 @@ impl StateBehavior for AwaitingModel {
         self.take_reply(turn, answered.reply, context)
     }
 
-    fn note_unsaved(&self, save: u64, turn: &mut RunData, failure: &Error) {
-        if let Some(background) = self.background.as_ref().filter(|background| background.is_stored_by(save)) {
-            background.warn_of_unsaved(turn, failure);
+    fn note_unsaved(&mut self, save: u64, turn: &mut RunData, failure: &Error) {
+        if let Some(background) = &mut self.background {
+            background.note_unsaved(save, turn, failure);
         }
     }
 

@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::finding::{Finding, FindingCode};
 use crate::provider::{AnswerForm, ResumableAnswers, ResumedAnswer, StreamAssembler, spec};
 use crate::run::background_answer::BackgroundAnswer;
+use crate::run::journal::JournalEntry;
 use crate::run::next_state::CallAttempt;
 use crate::run::turn::RunData;
 
@@ -22,8 +23,20 @@ pub struct BackgroundCall {
     pub pause: Option<(Ms, bool)>,
     /// What was received of a stream that broke off.
     pub kept: Option<StreamAssembler>,
-    /// The save of its id, if this process has made it.
-    pub save: Option<u64>,
+    pub storage: IdStorage,
+    /// True once a failed save of its id was reported.
+    pub has_warned: bool,
+}
+
+/// Where the id of an answer is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdStorage {
+    /// In the journal of an earlier process.
+    Earlier,
+    /// This save stores it, or has stored it.
+    Saved(u64),
+    /// Nowhere: its save failed.
+    Unsaved,
 }
 
 impl BackgroundCall {
@@ -31,17 +44,26 @@ impl BackgroundCall {
     pub fn new(answer: BackgroundAnswer) -> Self {
         let form = if answer.is_streamed { AnswerForm::Stream { after: None } } else { AnswerForm::Whole };
         let attempt = CallAttempt::FIRST.number;
-        Self { answer, form, is_fetched: false, was_reached: false, attempt, pause: None, kept: None, save: None }
+        Self { answer, form, is_fetched: false, was_reached: false, attempt, pause: None, kept: None, storage: IdStorage::Earlier, has_warned: false }
     }
 
-    /// Returns true for the save of the answer's id.
-    pub fn is_stored_by(&self, save: u64) -> bool {
-        self.save == Some(save)
+    /// Returns the entry that stores the answer's id, if that has failed.
+    pub fn unsaved_entry(&self) -> Option<JournalEntry> {
+        let is_unsaved = self.storage == IdStorage::Unsaved;
+        is_unsaved.then(|| JournalEntry::Background(Some(Box::new(self.answer.clone()))))
     }
 
-    /// Reports that the answer's id could not be stored. Nobody repeats that: the answer itself is stored later.
-    pub fn warn_of_unsaved(&self, turn: &mut RunData, failure: &Error) {
-        let text = "the id of the answer could not be stored, so a run that is resumed before the answer is stored asks for it again";
+    /// Notes that a save failed. That of the answer's id is repeated with the next attempt to pick the answer up.
+    pub fn note_unsaved(&mut self, save: u64, turn: &mut RunData, failure: &Error) {
+        if self.storage != IdStorage::Saved(save) {
+            return;
+        }
+        self.storage = IdStorage::Unsaved;
+        if std::mem::replace(&mut self.has_warned, true) {
+            return;
+        }
+        let text = "the id of the answer could not be stored, so a run that is resumed before it is stored with the next attempt, or with the answer, \
+                    asks again";
         turn.warn(Finding::warning(FindingCode::Interrupted, format!("{text}: {}", failure.message)));
     }
 

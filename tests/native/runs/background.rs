@@ -20,6 +20,7 @@ mod owners;
 mod refusals;
 mod reordered_output;
 mod stored_pauses;
+mod unsaved_ids;
 
 const STORY: &str = "Once upon a time in the west";
 

@@ -18,7 +18,7 @@ use crate::run::next_state::{CallAttempt, EarlyStop, ModelRequest, NextState, wr
 use crate::run::replay_safety::{RequestDelivery, RequestEvidence};
 use crate::run::retry::{is_transient, requested_wait};
 use crate::run::state::background_call::{
-    BackgroundCall, address_of, can_pick_up, is_pending, lacks_answer, refuses_stream, resumable,
+    BackgroundCall, IdStorage, address_of, can_pick_up, is_pending, lacks_answer, refuses_stream, resumable,
 };
 use crate::run::state::settled_request::request_headers;
 use crate::run::turn::RunData;
@@ -64,6 +64,7 @@ impl AwaitingModel {
 
     /// Offers the request that picks the answer up.
     fn fetch(&mut self, turn: &mut RunData, context: &RunContext<'_>) {
+        self.save_id(turn, None);
         self.response = ReceivedResponse::None;
         let Some(background) = &mut self.background else { return };
         if !background.is_streamed() {
@@ -136,8 +137,24 @@ impl AwaitingModel {
         }
         let answer = turn.background_answer(response, self.asked_at);
         if can_pick_up(turn, &answer) {
-            let save = turn.save(SaveKind::Write(vec![JournalEntry::Background(Some(Box::new(answer.clone())))]));
-            self.background = Some(Box::new(BackgroundCall { save: Some(save), ..BackgroundCall::new(answer) }));
+            let call = BackgroundCall { storage: IdStorage::Unsaved, ..BackgroundCall::new(answer) };
+            self.background = Some(Box::new(call));
+            self.save_id(turn, None);
+        }
+    }
+
+    /// Queues a save of the answer's id, if it is not stored, and of this entry after it.
+    fn save_id(&mut self, turn: &mut RunData, then: Option<JournalEntry>) {
+        let Some(background) = &mut self.background else { return };
+        let id = background.unsaved_entry();
+        let has_id = id.is_some();
+        let entries: Vec<JournalEntry> = id.into_iter().chain(then).collect();
+        if entries.is_empty() {
+            return;
+        }
+        let save = turn.save(SaveKind::Write(entries));
+        if has_id {
+            background.storage = IdStorage::Saved(save);
         }
     }
 
@@ -236,7 +253,7 @@ impl AwaitingModel {
         let Some(background) = &mut self.background else { return };
         background.attempt += 1;
         let (attempt, at) = (background.attempt, now.saturating_add(ms));
-        turn.save(SaveKind::Write(vec![JournalEntry::Retrying { attempt, not_before: at, is_pick_up: true }]));
+        self.save_id(turn, Some(JournalEntry::Retrying { attempt, not_before: at, is_pick_up: true }));
         turn.emit(RunEvent::Retrying { attempt, at, error });
         self.pause(turn, ms, true, now);
     }
@@ -375,7 +392,7 @@ impl AwaitingModel {
     ) -> Option<NextState> {
         let background = self.background.as_ref()?;
         // Another answer of such an address could not be picked up either.
-        if background.save.is_some() && !background.was_reached && matches!(status, 400 | 405) {
+        if background.storage != IdStorage::Earlier && !background.was_reached && matches!(status, 400 | 405) {
             let error = error.clone().with_message(format!(
                 "the service works on the answer in the background, and the address takes no `GET` for it, as of a gateway that passes \
                  `POST` only; let it pass `GET` to the same path with the id of the response, or leave `background` out of `params`; the \
