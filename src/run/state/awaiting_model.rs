@@ -38,7 +38,7 @@ pub struct AwaitingModel {
     message_id: String,
     /// When the call was offered.
     asked_at: Ms,
-    /// The number of bytes received.
+    /// The number of bytes received by the present connection.
     received: u64,
     response: ReceivedResponse,
     /// The message of a streamed answer, without parts, as it is shown while it comes in.
@@ -426,9 +426,9 @@ impl AwaitingModel {
         }
     }
 
-    /// Fails the run without a retry, since the response to the same request would be too large again.
+    /// Fails the run without a retry, since the response to the same request would be too large again. An answer in the
+    /// background stays where it is, for a resume with a higher limit.
     pub fn too_large(&mut self, turn: &mut RunData, context: &RunContext<'_>) -> NextState {
-        self.end_background(turn);
         let error = response_too_large(turn.setup().max_response_bytes);
         self.stop(turn, EarlyStop::failed(error), context)
     }

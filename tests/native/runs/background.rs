@@ -16,6 +16,7 @@ mod broken_bodies;
 mod failures;
 mod handoffs;
 mod interleavings;
+mod limits;
 mod owners;
 mod refusals;
 mod reordered_output;

@@ -67,9 +67,7 @@ impl AwaitingModel {
         self.save_id(turn, None);
         self.response = ReceivedResponse::None;
         let Some(background) = &mut self.background else { return };
-        if !background.is_streamed() {
-            self.received = 0;
-        }
+        self.received = 0;
         background.is_fetched = true;
         let not_before = background.pause.take().map(|(end, _)| end).filter(|end| *end > context.now);
         if let (AnswerForm::Stream { after }, Some(kept)) = (&mut background.form, &background.kept) {
