@@ -378,7 +378,8 @@ impl AwaitingModel {
             Error::new(ErrorCode::ModelError, format!("the model could not be reached: {message}")).with(|details| {
                 details.text_or_null("hostCode", code.as_deref());
             });
-        let (evidence, status) = match (&self.response, evidence_of_failure(code.as_deref(), failure.sent)) {
+        let reported = evidence_of_failure(code.as_deref(), failure.sent);
+        let (evidence, status) = match (&self.response, reported) {
             (ReceivedResponse::None, evidence) => (evidence, None),
             (ReceivedResponse::Streaming(_), _) => (RequestEvidence::AnswerBegan, None),
             (ReceivedResponse::Whole { status, .. }, RequestEvidence::Aborted) => {
@@ -391,7 +392,7 @@ impl AwaitingModel {
             (ReceivedResponse::Whole { status, .. }, _) => (RequestEvidence::MaybeProcessed, Some(*status)),
         };
         if self.background.is_some() {
-            let is_final = code.as_deref() == Some("redirect") || evidence == RequestEvidence::Aborted;
+            let is_final = code.as_deref() == Some("redirect") || reported == RequestEvidence::Aborted;
             return self.on_fetch_failure(turn, error, is_final, context);
         }
         // A retry would be redirected again.

@@ -49,3 +49,20 @@ fn r18_r27_a_gateway_that_takes_no_get_fails_the_run_and_the_answer_is_kept() {
         }
     }
 }
+
+#[test]
+fn r27_an_abort_of_the_host_in_the_middle_of_a_stream_is_final() {
+    let store = MemoryStore::default();
+    let mut service = story();
+    service.pace = 5;
+    let mut host = Host::open(&store, "s", "h");
+    host.start(in_background("run", true), "Go").unwrap();
+    let outcome = drive(&mut host, &mut service, |_| Fate { events: Some(5), how: How::Aborts }).unwrap();
+    assert_eq!((outcome.status, code_of(&outcome)), (RunStatus::Failed, ErrorCode::ModelError));
+    assert_eq!((service.gets.len(), host.waits.len()), (0, 0));
+    assert!(!outcome.text.is_empty() && STORY.starts_with(&*outcome.text.decode()));
+    service.work(100);
+    host.resume(in_background("run", true)).unwrap();
+    let outcome = drive(&mut host, &mut service, |_| ALL).unwrap();
+    assert_eq!((outcome.status, service.posts), (RunStatus::Finished, 1));
+}
