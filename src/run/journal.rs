@@ -80,7 +80,8 @@ pub enum JournalEntry {
         #[n(0)]
         members: Vec<String>,
     },
-    /// The incomplete answer of a run that failed or was stopped. It is shown; a resumed run calls the model again.
+    /// The incomplete answer of a run that failed or was stopped. It is shown; a resumed run calls the model again,
+    /// or picks up the answer in the background.
     #[n(7)]
     Partial(#[n(0)] Message),
     /// A call waits for an approval from here on. A rejection is its result, with the status `rejected`.

@@ -137,7 +137,8 @@ fn items_of(output: JsonRef<'_>) -> Vec<JsonRef<'_>> {
 /// Returns true for a response, which has a list of items unless there is no answer (yet).
 fn is_response(body: JsonRef<'_>) -> bool {
     let lacks_answer = |status: &str| matches!(status, "queued" | "in_progress" | "failed" | "cancelled");
-    output_of(body).is_some() || body.has_text("object", "response") && body.text("status").is_some_and(|it| lacks_answer(&it))
+    output_of(body).is_some()
+        || body.has_text("object", "response") && body.text("status").is_some_and(|it| lacks_answer(&it))
 }
 
 impl AnswerReader for ResponsesAssembler {

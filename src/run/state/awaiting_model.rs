@@ -271,7 +271,7 @@ impl AwaitingModel {
     ) -> Option<NextState> {
         let mut events = Vec::new();
         let assembled = turn.credential_filter().redact_answer(assembler.finish_into(&mut events));
-        if self.is_background(turn, &assembled) {
+        if self.note_if_background(turn, &assembled) {
             self.emit_events(turn, events);
             return self.on_background_end(turn, (assembler, assembled), None, context);
         }
@@ -297,13 +297,13 @@ impl AwaitingModel {
         if body.len() as u64 > turn.setup().max_response_bytes || !fits_memory(body) {
             return Some(self.too_large(turn, context));
         }
-        if self.is_fetched() {
+        if self.uses_get() {
             return self.on_fetched(turn, (status, headers, body), context);
         }
         let (assembled, container) = read_whole(turn.setup().provider.dialect, body);
         let assembled = turn.credential_filter().redact_answer(assembled);
         if (200..300).contains(&status) {
-            if self.waits_for(turn, &assembled, context) {
+            if self.poll_if_pending(turn, &assembled, context) {
                 return None;
             }
             self.report_whole(turn, &assembled);

@@ -13,11 +13,11 @@ use crate::run::turn::RunData;
 pub struct BackgroundCall {
     pub answer: BackgroundAnswer,
     pub form: AnswerForm,
-    /// True once the answer is picked up: what is received is no response to the request.
-    pub is_fetched: bool,
+    /// True once the answer is picked up by `GET`: what is received is no response to the request.
+    pub uses_get: bool,
     /// True once this process has received something by picking it up.
     pub was_reached: bool,
-    /// The number of the attempt to pick it up, from 1. One that brings something is followed by a first one.
+    /// The number of the attempt to pick it up, from 1. New events reset it.
     pub attempt: u32,
     /// The end of the pause, and whether it follows a failure; none while a response is awaited.
     pub pause: Option<(Ms, bool)>,
@@ -44,7 +44,17 @@ impl BackgroundCall {
     pub fn new(answer: BackgroundAnswer) -> Self {
         let form = if answer.is_streamed { AnswerForm::Stream { after: None } } else { AnswerForm::Whole };
         let attempt = CallAttempt::FIRST.number;
-        Self { answer, form, is_fetched: false, was_reached: false, attempt, pause: None, kept: None, storage: IdStorage::Earlier, has_warned: false }
+        Self {
+            answer,
+            form,
+            uses_get: false,
+            was_reached: false,
+            attempt,
+            pause: None,
+            kept: None,
+            storage: IdStorage::Earlier,
+            has_warned: false,
+        }
     }
 
     /// Returns the entry that stores the answer's id, if that has failed.
@@ -114,12 +124,13 @@ pub fn can_pick_up(turn: &RunData, answer: &BackgroundAnswer) -> bool {
 
 /// Returns true for the status of a service that does not stream an answer, though it may have it.
 pub fn refuses_stream(status: u16) -> bool {
-    lacks_answer(status) || status == 409
+    is_answer_lost(status) || status == 409
 }
 
-/// Returns true for the status of a service that does not have an answer, or gives none to be picked up. Credentials
-/// may be given again, and limits end.
-pub fn lacks_answer(status: u16) -> bool {
+/// Returns true for a status by which the service, or a gateway before it, gives no answer for this id: 404, and any
+/// other 4xx except those that may give way to an answer: new credentials (401, 403, 407), a later request (408, 409,
+/// 425) or a limit that ends (429).
+pub fn is_answer_lost(status: u16) -> bool {
     (400..500).contains(&status) && !matches!(status, 401 | 403 | 407 | 408 | 409 | 425 | 429)
 }
 

@@ -18,7 +18,7 @@ use crate::run::next_state::{CallAttempt, EarlyStop, ModelRequest, NextState, wr
 use crate::run::replay_safety::{RequestDelivery, RequestEvidence};
 use crate::run::retry::{is_transient, requested_wait};
 use crate::run::state::background_call::{
-    BackgroundCall, IdStorage, address_of, can_pick_up, is_pending, lacks_answer, refuses_stream, resumable,
+    BackgroundCall, IdStorage, address_of, can_pick_up, is_answer_lost, is_pending, refuses_stream, resumable,
 };
 use crate::run::state::settled_request::request_headers;
 use crate::run::turn::RunData;
@@ -68,7 +68,7 @@ impl AwaitingModel {
         self.response = ReceivedResponse::None;
         let Some(background) = &mut self.background else { return };
         self.received = 0;
-        background.is_fetched = true;
+        background.uses_get = true;
         let not_before = background.pause.take().map(|(end, _)| end).filter(|end| *end > context.now);
         if let (AnswerForm::Stream { after }, Some(kept)) = (&mut background.form, &background.kept) {
             *after = kept.meta().last_event;
@@ -162,7 +162,7 @@ impl AwaitingModel {
             && assembler.meta().last_event > event_before
         {
             background.attempt = CallAttempt::FIRST.number;
-            background.was_reached |= background.is_fetched;
+            background.was_reached |= background.uses_get;
         }
     }
 
@@ -273,8 +273,9 @@ impl AwaitingModel {
         self.fetch(turn, context);
     }
 
-    /// Returns true for an answer that can be picked up: the service works on it in the background.
-    pub(super) fn is_background(&mut self, turn: &mut RunData, assembled: &Assembled) -> bool {
+    /// Stores the id of an answer on which the service works in the background, if this response names one. Returns true
+    /// for an answer that can be picked up.
+    pub(super) fn note_if_background(&mut self, turn: &mut RunData, assembled: &Assembled) -> bool {
         // A server that was asked for a stream may answer with one value.
         if assembled.is_background && is_pending(turn, assembled.finish_reason.as_deref()) {
             self.keep_background(turn, assembled.response_id.clone());
@@ -282,9 +283,15 @@ impl AwaitingModel {
         self.background.is_some()
     }
 
-    /// Handles a whole response of an answer that is not ready. Returns false if it is.
-    pub(super) fn waits_for(&mut self, turn: &mut RunData, assembled: &Assembled, context: &RunContext<'_>) -> bool {
-        let waits = self.is_background(turn, assembled) && is_pending(turn, assembled.finish_reason.as_deref());
+    /// Begins the pause before the next poll, if a whole response says that its answer is not ready. Returns false if it
+    /// is ready.
+    pub(super) fn poll_if_pending(
+        &mut self,
+        turn: &mut RunData,
+        assembled: &Assembled,
+        context: &RunContext<'_>,
+    ) -> bool {
+        let waits = self.note_if_background(turn, assembled) && is_pending(turn, assembled.finish_reason.as_deref());
         if waits {
             self.poll(turn, context);
         }
@@ -292,8 +299,8 @@ impl AwaitingModel {
     }
 
     /// Returns true if the next response is no response to the request.
-    pub(super) fn is_fetched(&self) -> bool {
-        self.background.as_ref().is_some_and(|background| background.is_fetched)
+    pub(super) fn uses_get(&self) -> bool {
+        self.background.as_ref().is_some_and(|background| background.uses_get)
     }
 
     /// Handles a complete response with which the answer is picked up.
@@ -307,7 +314,8 @@ impl AwaitingModel {
             return self.on_refused_fetch(turn, (status, headers, body), context);
         }
         let dialect = turn.setup().provider.dialect;
-        let (assembled, container, rest) = match self.background.as_mut().and_then(|background| background.kept.take()) {
+        let (assembled, container, rest) = match self.background.as_mut().and_then(|background| background.kept.take())
+        {
             Some(mut assembler) => {
                 let mut events = Vec::new();
                 let assembled = assembler.read_rest(body, &mut events);
@@ -371,7 +379,7 @@ impl AwaitingModel {
         let (assembled, _) = read_whole(turn.setup().provider.dialect, body);
         let assembled = turn.credential_filter().redact_answer(assembled);
         let (error, may_pass) = refused_request(status, &assembled);
-        if lacks_answer(status) {
+        if is_answer_lost(status) {
             return self.on_lost_answer(turn, (status, error), context);
         }
         let requested = requested_wait(headers, context.now);

@@ -24,7 +24,12 @@ fn r18_r27_a_body_that_is_no_response_is_asked_for_again_and_the_answer_is_kept(
                 Fate { events: None, how: if calls > 2 { How::Ends } else { How::Says(said) } }
             })
             .unwrap();
-            assert_eq!((outcome.status, service.posts), (RunStatus::Finished, 1), "{said} {stream}: {:?}", outcome.error);
+            assert_eq!(
+                (outcome.status, service.posts),
+                (RunStatus::Finished, 1),
+                "{said} {stream}: {:?}",
+                outcome.error
+            );
             assert_eq!(answers(&mut host), ["user: Go", &format!("assistant: {STORY}")]);
             // One that stays garbled fails the run, and a resume asks for nothing new.
             let store = MemoryStore::default();

@@ -33,6 +33,7 @@ fn r18_r31_an_answer_that_is_picked_up_is_run_by_the_agent_of_its_request() {
     assert_eq!(host.ran, []);
     let log = host.log.borrow();
     let answers = log.history.messages().iter().filter(|message| message.role == rethread::message::Role::Assistant);
-    let agents: Vec<_> = answers.map(|message| message.answer.as_ref().and_then(|answer| answer.agent.clone())).collect();
+    let agents: Vec<_> =
+        answers.map(|message| message.answer.as_ref().and_then(|answer| answer.agent.clone())).collect();
     assert_eq!(agents, [None, Some("billing".to_owned()), Some("billing".to_owned())]);
 }

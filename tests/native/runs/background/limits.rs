@@ -39,7 +39,8 @@ fn r62_the_limit_of_a_response_is_that_of_each_connection() {
     let mut whole = story();
     whole.pace = 100;
     let body = br#"{"stream":true,"background":true,"input":[{"role":"user","content":"Go"}]}"#;
-    let total: usize = whole.request("POST", "https://model.example/v1/responses", body).events.iter().map(Vec::len).sum();
+    let total: usize =
+        whole.request("POST", "https://model.example/v1/responses", body).events.iter().map(Vec::len).sum();
     let store = MemoryStore::default();
     let mut service = story();
     let mut host = Host::open(&store, "s", "h");

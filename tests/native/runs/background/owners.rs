@@ -73,7 +73,9 @@ fn r27_a_conversation_whose_answer_is_gone_is_asked_again_only_if_the_applicatio
         // The 404 may pass: the last attempt decides.
         for _ in 0..6 {
             host.write();
-            let Some(effect) = host.run.as_ref().unwrap().effects().first().map(|effect| (*effect).clone()) else { break };
+            let Some(effect) = host.run.as_ref().unwrap().effects().first().map(|effect| (*effect).clone()) else {
+                break;
+            };
             match effect.kind {
                 EffectKind::CallModel { method, url, stream, .. } => {
                     let reply = service.request(method.as_str(), &url, b"");

@@ -22,7 +22,8 @@ fn r18_the_id_of_an_answer_that_could_not_be_stored_is_stored_with_the_next_atte
             });
             assert!(killed.is_none());
             let text = "could not be stored";
-            let is_warning = |event: &&RunEvent| matches!(event, RunEvent::Warning(found) if found.message.contains(text));
+            let is_warning =
+                |event: &&RunEvent| matches!(event, RunEvent::Warning(found) if found.message.contains(text));
             assert_eq!(host.events.iter().filter(is_warning).count(), 1, "{stream} {failures}");
             service.pace = 100;
             let mut host = Host::open(&store, "s", "second");
