@@ -342,7 +342,8 @@ export interface DriveOptions {
   idleTimeoutMs?: number;
   /** For a host that sleeps, such as a Durable Object: if a pause before a repeated model call is longer than this
    *  duration in milliseconds, the run is disposed and `result` rejects with `closed`. `PendingRun.notBefore` says when
-   *  to resume it. Default: no limit. */
+   *  to resume it. Default: no limit. The pauses of 2,000 ms in which an answer in the background is waited for are not
+   *  stored: a run that is released in one has no `notBefore`. */
   longestPauseMs?: number;
   /** How long the store may fail to take an answer or a result, in milliseconds, by default 60,000. Until then the save
    *  is repeated after pauses from 0.25 to 5 seconds; each failure is an event, `save_failed`. Then the run ends

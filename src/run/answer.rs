@@ -230,7 +230,7 @@ pub(super) fn refused_request(status: u16, assembled: &Assembled) -> (Error, boo
     let error = Error::new(ErrorCode::ModelError, format!("the provider answered {status}{text}")).with(|details| {
         details.number("status", u64::from(status)).text_or_null("providerCode", code);
     });
-    // StateBehavior does not restore a spent quota.
+    // A pause does not restore a spent quota.
     (error, is_transient(status) && code != Some("insufficient_quota"))
 }
 

@@ -61,7 +61,7 @@ impl JournalEntry {
             Self::Failed { code, message, .. } => {
                 out.text("code", code).text("message", message);
             }
-            Self::Retrying { attempt, not_before } => {
+            Self::Retrying { attempt, not_before, .. } => {
                 out.number("attempt", u64::from(*attempt)).number("notBefore", *not_before);
             }
             Self::HandedOff { agent, at } => {

@@ -28,8 +28,8 @@ pub struct Effect {
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum EffectKind {
-    /// Send this request, which has no body with the method GET. `repeatable`: it has no effect at the service, so it may be sent again. `not_before`: the
-    /// time before which it must not be sent.
+    /// Send this request, which has no body with the method GET. `repeatable`: it has no effect at the service, so it
+    /// may be sent again. `not_before`: the time before which it must not be sent.
     CallModel {
         dialect: Dialect,
         method: Method,

@@ -80,7 +80,8 @@ pub enum JournalEntry {
         #[n(0)]
         members: Vec<String>,
     },
-    /// The incomplete answer of a run that failed or was stopped. It is shown; a resumed run calls the model again.
+    /// The incomplete answer of a run that failed or was stopped. It is shown; a resumed run calls the model again,
+    /// or picks up the answer in the background.
     #[n(7)]
     Partial(#[n(0)] Message),
     /// A call waits for an approval from here on. A rejection is its result, with the status `rejected`.
@@ -103,7 +104,7 @@ pub enum JournalEntry {
         #[n(1)]
         at: Ms,
     },
-    /// The model call failed, and is repeated after a pause.
+    /// The model call failed, or an answer could not be picked up, and that is repeated after a pause.
     #[n(10)]
     Retrying {
         /// The number of the next attempt.
@@ -112,6 +113,10 @@ pub enum JournalEntry {
         /// The end of the pause: the model is not called before.
         #[n(1)]
         not_before: Ms,
+        /// True if an answer in the background is picked up after the pause: it permits no request.
+        #[n(2)]
+        #[cbor(skip_if = "is_unset")]
+        is_pick_up: bool,
     },
     /// The model gave the answer that ends the turn, which history does not have yet; `None` if the answer has no
     /// message. In snapshots: a journal ends with the append to history.
@@ -147,6 +152,11 @@ pub enum JournalEntry {
     Background(#[n(0)] Option<Box<BackgroundAnswer>>),
 }
 
+/// Returns true for a flag that is not written, so that an entry without it has the bytes of earlier builds.
+fn is_unset(flag: &&bool) -> bool {
+    !**flag
+}
+
 /// The pause of an unfinished run before the next attempt of its model call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoredPause {
@@ -154,6 +164,8 @@ pub struct StoredPause {
     pub attempt: u32,
     /// The end of the pause.
     pub not_before: Ms,
+    /// True if an answer in the background is picked up after it.
+    pub is_pick_up: bool,
 }
 
 /// What a run began with, except callbacks, which a resume passes again.

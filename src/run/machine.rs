@@ -186,7 +186,8 @@ impl Run {
             // The run does not wait for every save, but each one can show that another holder has the run.
             RunInput::Saved { outcome: Err(error), .. } if is_run_lost(&error) => self.state.behavior().lose(error),
             RunInput::Saved { save, outcome } => {
-                outcome.err().iter().for_each(|error| self.state.behavior().note_unsaved(save, &mut self.turn, error));
+                let state = self.state.behavior_mut();
+                outcome.err().iter().for_each(|error| state.note_unsaved(save, &mut self.turn, error));
                 None
             }
         };

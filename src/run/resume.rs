@@ -1,6 +1,7 @@
 //! Continues an interrupted run from its journal (R18).
 
 use super::answer::answer_text;
+use super::background_answer::BackgroundAnswer;
 use super::context::RunContext;
 use super::healing::RunHealing;
 use super::history_choice::HistoryChoice;
@@ -53,7 +54,9 @@ impl Run {
             .check_calls_are_open()
             .is_err();
         let mut totals = TurnTotals { model_calls, usage, ..TurnTotals::default() };
-        let mut next = next_after(pause, setup.owner.is_conversation(), context.now);
+        // Where nothing is picked up, the pause before that says nothing.
+        let call_pause = pause.filter(|pause| !pause.is_pick_up);
+        let mut next = next_after(call_pause, setup.owner.is_conversation(), context.now);
         let is_answer = |last: &&Message| last.role == Role::Assistant && !last.source.is_of_provider();
         if let Some(last) = live.messages().last().filter(is_answer) {
             totals.response_id = last.answer.as_ref().and_then(|answer| answer.response_id.clone());
@@ -61,7 +64,7 @@ impl Run {
             if !(is_complete && live.has_calls(last)) {
                 totals.text = answer_text(last);
             }
-            if live.has_calls(last) && pause.is_none() {
+            if live.has_calls(last) && call_pause.is_none() {
                 next = NextState::RunTools(calls);
             }
         }
@@ -83,12 +86,23 @@ impl Run {
         turn.restore_handoffs(handoffs, context.history)?;
         turn.prefer_first_results(context.history);
         if let Some(answer) = background.filter(|answer| !is_complete && can_pick_up(&turn, answer)) {
-            let end = pause.map(|pause| pause.not_before).filter(|end| *end > context.now);
-            next = NextState::PickUp(answer, end);
+            next = pick_up(&mut turn, answer, pause, context);
         }
         let state = enter(&mut turn, next, context);
         Ok(Self { turn, state })
     }
+}
+
+/// Picks an answer up, after the pause that its journal ends with.
+fn pick_up(
+    turn: &mut RunData,
+    answer: Box<BackgroundAnswer>,
+    pause: Option<StoredPause>,
+    context: &RunContext<'_>,
+) -> NextState {
+    // Its request was the newest agent's.
+    turn.activate_handoff(context.history);
+    NextState::PickUp(answer, pause.map(|pause| pause.not_before).filter(|end| *end > context.now))
 }
 
 /// Returns what is known of the newest request.
@@ -104,7 +118,7 @@ fn delivery_of(may_have_sent: bool, is_replay_safe: bool) -> RequestDelivery {
 fn next_after(pause: Option<StoredPause>, is_conversation: bool, now: Ms) -> NextState {
     match pause {
         None => NextState::CallModel,
-        Some(StoredPause { attempt, not_before }) if not_before > now => {
+        Some(StoredPause { attempt, not_before, .. }) if not_before > now => {
             NextState::Pause(RetryPause { attempt, not_before, request: None, save: None })
         }
         Some(_) if is_conversation => NextState::CallModel,

@@ -35,7 +35,7 @@ pub(super) trait StateBehavior {
     }
 
     /// Notes the failure of a save that it does not await, and that nobody repeats.
-    fn note_unsaved(&self, _save: u64, _turn: &mut RunData, _failure: &Error) {}
+    fn note_unsaved(&mut self, _save: u64, _turn: &mut RunData, _failure: &Error) {}
 
     /// Handles the host's reply to an open effect.
     ///

@@ -277,7 +277,9 @@ impl StoredRun {
             JournalEntry::Background(answer) => self.background = answer,
             JournalEntry::Withheld { members } => self.withheld = members,
             JournalEntry::Partial(message) => self.partial = Some(message),
-            JournalEntry::Retrying { attempt, not_before } => self.pause = Some(StoredPause { attempt, not_before }),
+            JournalEntry::Retrying { attempt, not_before, is_pick_up } => {
+                self.pause = Some(StoredPause { attempt, not_before, is_pick_up });
+            }
         }
     }
 }

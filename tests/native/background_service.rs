@@ -45,6 +45,8 @@ pub struct BackgroundService {
     pub repeats: usize,
     /// True if the answers name no `sequence_number`.
     pub is_unnumbered: bool,
+    /// The items that a whole answer has before those of its stream.
+    pub earlier_items: Vec<Value>,
 }
 
 /// The number of events of an answer with text.
@@ -62,6 +64,7 @@ impl BackgroundService {
             is_picking_up: false,
             repeats: 0,
             is_unnumbered: false,
+            earlier_items: Vec::new(),
         }
     }
 
@@ -154,6 +157,8 @@ impl BackgroundService {
             response["error"] = Value::Null;
         } else {
             response["status"] = json!(work.end);
+            let items = response["output"].as_array_mut().unwrap();
+            items.splice(0..0, self.earlier_items.iter().cloned());
         }
         Reply { status: 200, events: Vec::new(), body: response.to_string().into_bytes() }
     }

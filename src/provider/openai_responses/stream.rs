@@ -7,7 +7,7 @@ mod item;
 mod item_parts;
 
 use crate::id::{IdMap, Seed};
-use crate::json::{ArrayWriter, Json, JsonKind, JsonRef};
+use crate::json::{ArrayWriter, Json, JsonKind, JsonRef, JsonStr};
 use crate::provider::openai_chat::stream::read_usage;
 use crate::provider::stream::{
     AnswerBlock, AnswerReader, AnswerStatus, Assembled, InputTransformation, LatestPositions, MetaMembers,
@@ -130,6 +130,17 @@ fn output_of(response: JsonRef<'_>) -> Option<JsonRef<'_>> {
     response.get("output").filter(|output| output.kind() == JsonKind::Array)
 }
 
+fn items_of(output: JsonRef<'_>) -> Vec<JsonRef<'_>> {
+    output.items().filter(|item| item.is_object()).collect()
+}
+
+/// Returns true for a response, which has a list of items unless there is no answer (yet).
+fn is_response(body: JsonRef<'_>) -> bool {
+    let lacks_answer = |status: &str| matches!(status, "queued" | "in_progress" | "failed" | "cancelled");
+    output_of(body).is_some()
+        || body.has_text("object", "response") && body.text("status").is_some_and(|it| lacks_answer(&it))
+}
+
 impl AnswerReader for ResponsesAssembler {
     /// Events are numbered, so no two are alike: it never returns a fragment to compare the next event with.
     fn read_event<'a>(&mut self, name: &str, data: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
@@ -148,7 +159,7 @@ impl AnswerReader for ResponsesAssembler {
     fn read_body(&mut self, body: JsonRef<'_>) {
         let out = &mut Vec::new();
         let error = body.find("error");
-        if output_of(body).is_some() {
+        if is_response(body) {
             self.end(body, if error.is_some() { "failed" } else { "completed" }, out);
             return;
         }
@@ -157,6 +168,20 @@ impl AnswerReader for ResponsesAssembler {
         if !has_error || self.meta.error.is_none() {
             self.meta.error = Some(malformed("the response has no output"));
         }
+    }
+
+    fn read_rest(&mut self, body: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
+        if !self.is_replaced_by(body) {
+            self.read_event("", body, out);
+            return;
+        }
+        let shown = std::mem::take(self).text();
+        self.read_event("", body, &mut Vec::new());
+        let text = self.text();
+        if let Some(rest) = text.strip_prefix(&*shown).filter(|rest| !rest.is_empty()) {
+            out.push(StreamEvent::TextDelta(JsonStr::from_inside(rest)));
+        }
+        out.extend(self.meta.usage.map(StreamEvent::Usage));
     }
 
     fn meta(&self) -> &ResponseMeta {
@@ -176,16 +201,15 @@ impl AnswerReader for ResponsesAssembler {
     fn assemble(&self, stopped: bool) -> Assembled {
         let status = self.status(stopped);
         let complete = status == AnswerStatus::Complete;
-        let (mut text, mut calls) = (String::new(), Vec::new());
+        let mut calls = Vec::new();
         let paired = self.paired_items();
         for (item, has_counterpart) in self.items.iter().zip(&paired) {
-            item.texts().for_each(|own| text.push_str(own));
             // A call that comes with its output was run by the provider.
             if let Some((_, call)) = item.assemble(complete && !has_counterpart) {
                 calls.push(call);
             }
         }
-        self.meta.assembled(status, &text, calls, self.wire(complete, &paired))
+        self.meta.assembled(status, &self.text(), calls, self.wire(complete, &paired))
     }
 }
 
@@ -220,7 +244,7 @@ impl ResponsesAssembler {
             "incomplete" | "failed" | "cancelled" => self.end(event.response(), &event.name, out),
             "error" => self.meta.report_error_object(event.error.unwrap_or(event.data), out),
             // Some gateways send the whole response as one event without a name.
-            "" if output_of(event.data).is_some() => self.end(event.data, "completed", out),
+            "" if is_response(event.data) => self.end(event.data, "completed", out),
             "" => self.meta.report_error_object(event.error.unwrap_or_default(), out),
             _ => {}
         }
@@ -271,12 +295,28 @@ impl ResponsesAssembler {
         self.meta.finish_reason = Some(reason.map_or_else(|| status.to_owned(), Cow::into_owned));
     }
 
+    /// Returns true for the whole response at its end if it lacks or reorders the items received so far and one of
+    /// those is not complete: its rest has no place among them.
+    fn is_replaced_by(&self, body: JsonRef<'_>) -> bool {
+        let has_ended = body.text("status").is_none_or(|status| matches!(&*status, "completed" | "incomplete"));
+        let output = output_of(body).filter(|_| has_ended && self.items.iter().any(|item| !item.done));
+        output.is_some_and(|output| !self.has_items_of(&items_of(output)))
+    }
+
+    /// Returns true if these items begin with the items received so far.
+    fn has_items_of(&self, items: &[JsonRef<'_>]) -> bool {
+        items.len() >= self.items.len() && self.items.iter().zip(items).all(|(own, item)| has_type_of(own, *item))
+    }
+
+    /// Returns the text received so far, as the content of a string token.
+    fn text(&self) -> String {
+        self.items.iter().flat_map(OutputItem::texts).collect()
+    }
+
     /// Replaces the items by those of the response at its end, unless some are missing there.
     fn read_output(&mut self, output: JsonRef<'_>, complete: bool, out: &mut Vec<StreamEvent>) {
-        let items: Vec<JsonRef<'_>> = output.items().filter(|item| item.is_object()).collect();
-        let has_all_items =
-            items.len() >= self.items.len() && self.items.iter().zip(&items).all(|(own, item)| has_type_of(own, *item));
-        if !has_all_items {
+        let items = items_of(output);
+        if !self.has_items_of(&items) {
             return;
         }
         for (position, item) in items.into_iter().enumerate() {

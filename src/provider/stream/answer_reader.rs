@@ -16,6 +16,10 @@ pub(crate) trait AnswerReader: Send {
     fn read_fragment(&mut self, fragment: &str, out: &mut Vec<StreamEvent>);
     /// Reads a whole response.
     fn read_body(&mut self, body: JsonRef<'_>);
+    /// Reads the whole response of which a part was received as a stream, and appends the events of what is new.
+    fn read_rest(&mut self, body: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
+        self.read_event("", body, out);
+    }
     /// Returns true if a JSON array is a stream of events in this dialect. In others it is an error that some gateways
     /// wrap.
     fn accepts_array(&self) -> bool {

@@ -131,6 +131,8 @@ impl StreamAssembler {
         let meta = self.reader.answer.meta_mut();
         // What broke is the stream, and not the answer.
         meta.error = None;
+        // An answer that was not ready may be ready now.
+        meta.finish_reason = None;
         meta.resumed_after = meta.last_event;
     }
 
@@ -139,7 +141,7 @@ impl StreamAssembler {
         self.resume();
         let text = String::from_utf8_lossy(body);
         match JsonRef::parse(&text) {
-            Ok(value) if value.is_object() => _ = self.reader.answer.read_event("", value, events),
+            Ok(value) if value.is_object() => self.reader.answer.read_rest(value, events),
             _ => self.reader.answer.meta_mut().set_error(not_json(&text)),
         }
         self.reader.answer.assemble(false)

@@ -38,7 +38,7 @@ pub struct AwaitingModel {
     message_id: String,
     /// When the call was offered.
     asked_at: Ms,
-    /// The number of bytes received.
+    /// The number of bytes received by the present connection.
     received: u64,
     response: ReceivedResponse,
     /// The message of a streamed answer, without parts, as it is shown while it comes in.
@@ -271,7 +271,7 @@ impl AwaitingModel {
     ) -> Option<NextState> {
         let mut events = Vec::new();
         let assembled = turn.credential_filter().redact_answer(assembler.finish_into(&mut events));
-        if self.is_background(turn, &assembled) {
+        if self.note_if_background(turn, &assembled) {
             self.emit_events(turn, events);
             return self.on_background_end(turn, (assembler, assembled), None, context);
         }
@@ -297,13 +297,13 @@ impl AwaitingModel {
         if body.len() as u64 > turn.setup().max_response_bytes || !fits_memory(body) {
             return Some(self.too_large(turn, context));
         }
-        if self.is_fetched() {
+        if self.uses_get() {
             return self.on_fetched(turn, (status, headers, body), context);
         }
         let (assembled, container) = read_whole(turn.setup().provider.dialect, body);
         let assembled = turn.credential_filter().redact_answer(assembled);
         if (200..300).contains(&status) {
-            if self.waits_for(turn, &assembled, context) {
+            if self.poll_if_pending(turn, &assembled, context) {
                 return None;
             }
             self.report_whole(turn, &assembled);
@@ -378,7 +378,8 @@ impl AwaitingModel {
             Error::new(ErrorCode::ModelError, format!("the model could not be reached: {message}")).with(|details| {
                 details.text_or_null("hostCode", code.as_deref());
             });
-        let (evidence, status) = match (&self.response, evidence_of_failure(code.as_deref(), failure.sent)) {
+        let reported = evidence_of_failure(code.as_deref(), failure.sent);
+        let (evidence, status) = match (&self.response, reported) {
             (ReceivedResponse::None, evidence) => (evidence, None),
             (ReceivedResponse::Streaming(_), _) => (RequestEvidence::AnswerBegan, None),
             (ReceivedResponse::Whole { status, .. }, RequestEvidence::Aborted) => {
@@ -391,7 +392,7 @@ impl AwaitingModel {
             (ReceivedResponse::Whole { status, .. }, _) => (RequestEvidence::MaybeProcessed, Some(*status)),
         };
         if self.background.is_some() {
-            let is_final = code.as_deref() == Some("redirect") || evidence == RequestEvidence::Aborted;
+            let is_final = code.as_deref() == Some("redirect") || reported == RequestEvidence::Aborted;
             return self.on_fetch_failure(turn, error, is_final, context);
         }
         // A retry would be redirected again.
@@ -426,9 +427,9 @@ impl AwaitingModel {
         }
     }
 
-    /// Fails the run without a retry, since the response to the same request would be too large again.
+    /// Fails the run without a retry, since the response to the same request would be too large again. An answer in the
+    /// background stays where it is, for a resume with a higher limit.
     pub fn too_large(&mut self, turn: &mut RunData, context: &RunContext<'_>) -> NextState {
-        self.end_background(turn);
         let error = response_too_large(turn.setup().max_response_bytes);
         self.stop(turn, EarlyStop::failed(error), context)
     }
@@ -491,9 +492,9 @@ impl StateBehavior for AwaitingModel {
         self.take_reply(turn, answered.reply, context)
     }
 
-    fn note_unsaved(&self, save: u64, turn: &mut RunData, failure: &Error) {
-        if let Some(background) = self.background.as_ref().filter(|background| background.is_stored_by(save)) {
-            background.warn_of_unsaved(turn, failure);
+    fn note_unsaved(&mut self, save: u64, turn: &mut RunData, failure: &Error) {
+        if let Some(background) = &mut self.background {
+            background.note_unsaved(save, turn, failure);
         }
     }
 

@@ -114,7 +114,7 @@ pub fn begin_pause(turn: &mut RunData, pause: RetryPause, error: Error) -> NextS
     let RetryPause { attempt, not_before: at, .. } = pause;
     // A request that an approval repeats is sent at once.
     let not_before = if pause.request.is_some() { at } else { SENT_AT_ONCE };
-    let save = turn.save(SaveKind::Write(vec![JournalEntry::Retrying { attempt, not_before }]));
+    let save = turn.save(SaveKind::Write(vec![JournalEntry::Retrying { attempt, not_before, is_pick_up: false }]));
     turn.emit(RunEvent::Retrying { attempt, at, error });
     NextState::Pause(RetryPause { save: Some(save), ..pause })
 }
@@ -123,7 +123,8 @@ pub fn begin_pause(turn: &mut RunData, pause: RetryPause, error: Error) -> NextS
 /// after that, the request may have been sent.
 pub fn repeat_undelivered(turn: &mut RunData, now: Ms) -> NextState {
     let attempt = CallAttempt::FIRST.number;
-    let save = turn.save(SaveKind::Write(vec![JournalEntry::Retrying { attempt, not_before: SENT_AT_ONCE }]));
+    let entry = JournalEntry::Retrying { attempt, not_before: SENT_AT_ONCE, is_pick_up: false };
+    let save = turn.save(SaveKind::Write(vec![entry]));
     NextState::Pause(RetryPause { attempt, not_before: now, request: None, save: Some(save) })
 }
 

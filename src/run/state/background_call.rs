@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::finding::{Finding, FindingCode};
 use crate::provider::{AnswerForm, ResumableAnswers, ResumedAnswer, StreamAssembler, spec};
 use crate::run::background_answer::BackgroundAnswer;
+use crate::run::journal::JournalEntry;
 use crate::run::next_state::CallAttempt;
 use crate::run::turn::RunData;
 
@@ -12,16 +13,30 @@ use crate::run::turn::RunData;
 pub struct BackgroundCall {
     pub answer: BackgroundAnswer,
     pub form: AnswerForm,
-    /// True once the answer is picked up: what is received is no response to the request.
-    pub is_fetched: bool,
-    /// The number of the attempt to pick it up, from 1. One that brings something is followed by a first one.
+    /// True once the answer is picked up by `GET`: what is received is no response to the request.
+    pub uses_get: bool,
+    /// True once this process has received something by picking it up.
+    pub was_reached: bool,
+    /// The number of the attempt to pick it up, from 1. New events reset it.
     pub attempt: u32,
     /// The end of the pause, and whether it follows a failure; none while a response is awaited.
     pub pause: Option<(Ms, bool)>,
     /// What was received of a stream that broke off.
     pub kept: Option<StreamAssembler>,
-    /// The save of its id, if this process has made it.
-    pub save: Option<u64>,
+    pub storage: IdStorage,
+    /// True once a failed save of its id was reported.
+    pub has_warned: bool,
+}
+
+/// Where the id of an answer is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdStorage {
+    /// In the journal of an earlier process.
+    Earlier,
+    /// This save stores it, or has stored it.
+    Saved(u64),
+    /// Nowhere: its save failed.
+    Unsaved,
 }
 
 impl BackgroundCall {
@@ -29,17 +44,36 @@ impl BackgroundCall {
     pub fn new(answer: BackgroundAnswer) -> Self {
         let form = if answer.is_streamed { AnswerForm::Stream { after: None } } else { AnswerForm::Whole };
         let attempt = CallAttempt::FIRST.number;
-        Self { answer, form, is_fetched: false, attempt, pause: None, kept: None, save: None }
+        Self {
+            answer,
+            form,
+            uses_get: false,
+            was_reached: false,
+            attempt,
+            pause: None,
+            kept: None,
+            storage: IdStorage::Earlier,
+            has_warned: false,
+        }
     }
 
-    /// Returns true for the save of the answer's id.
-    pub fn is_stored_by(&self, save: u64) -> bool {
-        self.save == Some(save)
+    /// Returns the entry that stores the answer's id, if that has failed.
+    pub fn unsaved_entry(&self) -> Option<JournalEntry> {
+        let is_unsaved = self.storage == IdStorage::Unsaved;
+        is_unsaved.then(|| JournalEntry::Background(Some(Box::new(self.answer.clone()))))
     }
 
-    /// Reports that the answer's id could not be stored. Nobody repeats that: the answer itself is stored later.
-    pub fn warn_of_unsaved(&self, turn: &mut RunData, failure: &Error) {
-        let text = "the id of the answer could not be stored, so a run that is resumed before the answer is stored asks for it again";
+    /// Notes that a save failed. That of the answer's id is repeated with the next attempt to pick the answer up.
+    pub fn note_unsaved(&mut self, save: u64, turn: &mut RunData, failure: &Error) {
+        if self.storage != IdStorage::Saved(save) {
+            return;
+        }
+        self.storage = IdStorage::Unsaved;
+        if std::mem::replace(&mut self.has_warned, true) {
+            return;
+        }
+        let text = "the id of the answer could not be stored, so a run that is resumed before it is stored with the next attempt, or with the answer, \
+                    asks again";
         turn.warn(Finding::warning(FindingCode::Interrupted, format!("{text}: {}", failure.message)));
     }
 
@@ -90,12 +124,13 @@ pub fn can_pick_up(turn: &RunData, answer: &BackgroundAnswer) -> bool {
 
 /// Returns true for the status of a service that does not stream an answer, though it may have it.
 pub fn refuses_stream(status: u16) -> bool {
-    lacks_answer(status) || status == 409
+    is_answer_lost(status) || status == 409
 }
 
-/// Returns true for the status of a service that does not have an answer, or gives none to be picked up. Credentials
-/// may be given again, and limits end.
-pub fn lacks_answer(status: u16) -> bool {
+/// Returns true for a status by which the service, or a gateway before it, gives no answer for this id: 404, and any
+/// other 4xx except those that may give way to an answer: new credentials (401, 403, 407), a later request (408, 409,
+/// 425) or a limit that ends (429).
+pub fn is_answer_lost(status: u16) -> bool {
     (400..500).contains(&status) && !matches!(status, 401 | 403 | 407 | 408 | 409 | 425 | 429)
 }
 

@@ -12,9 +12,16 @@ use rethread::store::read_journal;
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
+mod broken_bodies;
 mod failures;
+mod handoffs;
 mod interleavings;
+mod limits;
 mod owners;
+mod refusals;
+mod reordered_output;
+mod stored_pauses;
+mod unsaved_ids;
 
 const STORY: &str = "Once upon a time in the west";
 
@@ -40,6 +47,10 @@ enum How {
     Unreachable,
     /// The service refuses it with this status.
     Refused(u16),
+    /// A proxy answers with the status 200 and this body.
+    Says(&'static str),
+    /// The host aborts it.
+    Aborts,
 }
 
 const ALL: Fate = Fate { events: None, how: How::Ends };
@@ -89,17 +100,27 @@ fn drive(
                     host.reply(&effect.id, EffectReply::Response { status, headers: Vec::new(), body }).unwrap();
                     continue;
                 }
+                if let How::Says(body) = fate.how {
+                    host.reply(&effect.id, EffectReply::ResponseStarted { status: 200, headers: Vec::new() }).unwrap();
+                    let bytes = body.as_bytes().to_vec();
+                    host.handle(RunInput::Bytes { effect: effect.id.clone(), bytes }).unwrap();
+                    host.reply(&effect.id, EffectReply::ResponseEnd).unwrap();
+                    continue;
+                }
                 let reply = service.request(method.as_str(), &url, &body);
                 if !receive(host, &effect.id, reply, stream, fate) {
                     return None;
                 }
             }
-            EffectKind::RunTool { call_id, invocation, attempt, .. } => {
+            EffectKind::RunTool { call_id, invocation, attempt, name, .. } => {
                 host.reply(&effect.id, EffectReply::Started).unwrap();
                 if !host.write() {
                     return None;
                 }
                 host.ran.push((call_id, invocation, attempt));
+                if let Some(handoff) = (host.handoff_of_tool)(&name) {
+                    host.handle(RunInput::HandOff(Box::new(handoff))).unwrap();
+                }
                 let content = Json::parse("\"found\"").unwrap();
                 host.reply(&effect.id, EffectReply::ToolResult { content, is_error: false }).unwrap();
             }
@@ -149,6 +170,10 @@ fn receive(host: &mut Host<'_>, effect: &str, reply: Reply, stream: bool, fate: 
     match fate.how {
         How::Kill => return false,
         How::Breaks => fail(host, effect, Some(true)),
+        How::Aborts => {
+            let code = Some("AbortError".to_owned());
+            host.reply(effect, EffectReply::Failed { code, message: "aborted".into(), sent: None }).unwrap();
+        }
         _ => host.reply(effect, EffectReply::ResponseEnd).unwrap(),
     }
     true

@@ -210,7 +210,10 @@ fn r37_an_export_shows_a_person_the_entries_of_a_journal() {
             r#"{"type":"redacted","invocation":"i-1","argumentsText":null}"#,
         ),
         (JournalEntry::Withheld { members: vec!["api_key".into()] }, r#"{"type":"withheld","params":["api_key"]}"#),
-        (JournalEntry::Retrying { attempt: 2, not_before: 9 }, r#"{"type":"retrying","attempt":2,"notBefore":9}"#),
+        (
+            JournalEntry::Retrying { attempt: 2, not_before: 9, is_pick_up: false },
+            r#"{"type":"retrying","attempt":2,"notBefore":9}"#,
+        ),
         (
             JournalEntry::Healed { refused: vec!["m".into()], restarts_chain: false },
             r#"{"type":"healed","refused":["m"]}"#,

@@ -143,10 +143,10 @@ fn r18_records_of_answers_in_the_background() {
     };
     fixed("journal_background", RecordKind::Journal, &JournalEntry::Background(Some(Box::new(background))));
     fixed("journal_background_ended", RecordKind::Journal, &JournalEntry::Background(None));
-}
-
-#[test]
-fn r74_records_of_requests_that_were_healed() {
+    let pause = |is_pick_up| JournalEntry::Retrying { attempt: 2, not_before: 1_060_000, is_pick_up };
+    fixed("journal_retrying", RecordKind::Journal, &pause(false));
+    fixed("journal_retrying_pick_up", RecordKind::Journal, &pause(true));
+    fixed("journal_partial", RecordKind::Journal, &JournalEntry::Partial(message()));
     fixed(
         "journal_healed",
         RecordKind::Journal,
@@ -290,7 +290,7 @@ fn r28_r67_records_of_snapshots() {
         session: "s".into(),
         run: "r".into(),
         journal: vec![
-            JournalEntry::Retrying { attempt: 2, not_before: 1_060_000 },
+            JournalEntry::Retrying { attempt: 2, not_before: 1_060_000, is_pick_up: false },
             JournalEntry::Completed(Some(message())),
         ],
         base: Some("m".into()),

@@ -18,7 +18,7 @@ use crate::run::next_state::{CallAttempt, EarlyStop, ModelRequest, NextState, wr
 use crate::run::replay_safety::{RequestDelivery, RequestEvidence};
 use crate::run::retry::{is_transient, requested_wait};
 use crate::run::state::background_call::{
-    BackgroundCall, address_of, can_pick_up, is_pending, lacks_answer, refuses_stream, resumable,
+    BackgroundCall, IdStorage, address_of, can_pick_up, is_answer_lost, is_pending, refuses_stream, resumable,
 };
 use crate::run::state::settled_request::request_headers;
 use crate::run::turn::RunData;
@@ -64,12 +64,11 @@ impl AwaitingModel {
 
     /// Offers the request that picks the answer up.
     fn fetch(&mut self, turn: &mut RunData, context: &RunContext<'_>) {
+        self.save_id(turn, None);
         self.response = ReceivedResponse::None;
         let Some(background) = &mut self.background else { return };
-        if !background.is_streamed() {
-            self.received = 0;
-        }
-        background.is_fetched = true;
+        self.received = 0;
+        background.uses_get = true;
         let not_before = background.pause.take().map(|(end, _)| end).filter(|end| *end > context.now);
         if let (AnswerForm::Stream { after }, Some(kept)) = (&mut background.form, &background.kept) {
             *after = kept.meta().last_event;
@@ -136,8 +135,24 @@ impl AwaitingModel {
         }
         let answer = turn.background_answer(response, self.asked_at);
         if can_pick_up(turn, &answer) {
-            let save = turn.save(SaveKind::Write(vec![JournalEntry::Background(Some(Box::new(answer.clone())))]));
-            self.background = Some(Box::new(BackgroundCall { save: Some(save), ..BackgroundCall::new(answer) }));
+            let call = BackgroundCall { storage: IdStorage::Unsaved, ..BackgroundCall::new(answer) };
+            self.background = Some(Box::new(call));
+            self.save_id(turn, None);
+        }
+    }
+
+    /// Queues a save of the answer's id, if it is not stored, and of this entry after it.
+    fn save_id(&mut self, turn: &mut RunData, then: Option<JournalEntry>) {
+        let Some(background) = &mut self.background else { return };
+        let id = background.unsaved_entry();
+        let has_id = id.is_some();
+        let entries: Vec<JournalEntry> = id.into_iter().chain(then).collect();
+        if entries.is_empty() {
+            return;
+        }
+        let save = turn.save(SaveKind::Write(entries));
+        if has_id {
+            background.storage = IdStorage::Saved(save);
         }
     }
 
@@ -147,6 +162,14 @@ impl AwaitingModel {
             && assembler.meta().last_event > event_before
         {
             background.attempt = CallAttempt::FIRST.number;
+            background.was_reached |= background.uses_get;
+        }
+    }
+
+    /// Notes that the service gives the answer to be picked up.
+    fn note_reached(&mut self) {
+        if let Some(background) = &mut self.background {
+            background.was_reached = true;
         }
     }
 
@@ -228,7 +251,7 @@ impl AwaitingModel {
         let Some(background) = &mut self.background else { return };
         background.attempt += 1;
         let (attempt, at) = (background.attempt, now.saturating_add(ms));
-        turn.save(SaveKind::Write(vec![JournalEntry::Retrying { attempt, not_before: at }]));
+        self.save_id(turn, Some(JournalEntry::Retrying { attempt, not_before: at, is_pick_up: true }));
         turn.emit(RunEvent::Retrying { attempt, at, error });
         self.pause(turn, ms, true, now);
     }
@@ -250,8 +273,9 @@ impl AwaitingModel {
         self.fetch(turn, context);
     }
 
-    /// Returns true for an answer that can be picked up: the service works on it in the background.
-    pub(super) fn is_background(&mut self, turn: &mut RunData, assembled: &Assembled) -> bool {
+    /// Stores the id of an answer on which the service works in the background, if this response names one. Returns true
+    /// for an answer that can be picked up.
+    pub(super) fn note_if_background(&mut self, turn: &mut RunData, assembled: &Assembled) -> bool {
         // A server that was asked for a stream may answer with one value.
         if assembled.is_background && is_pending(turn, assembled.finish_reason.as_deref()) {
             self.keep_background(turn, assembled.response_id.clone());
@@ -259,9 +283,15 @@ impl AwaitingModel {
         self.background.is_some()
     }
 
-    /// Handles a whole response of an answer that is not ready. Returns false if it is.
-    pub(super) fn waits_for(&mut self, turn: &mut RunData, assembled: &Assembled, context: &RunContext<'_>) -> bool {
-        let waits = self.is_background(turn, assembled) && is_pending(turn, assembled.finish_reason.as_deref());
+    /// Begins the pause before the next poll, if a whole response says that its answer is not ready. Returns false if it
+    /// is ready.
+    pub(super) fn poll_if_pending(
+        &mut self,
+        turn: &mut RunData,
+        assembled: &Assembled,
+        context: &RunContext<'_>,
+    ) -> bool {
+        let waits = self.note_if_background(turn, assembled) && is_pending(turn, assembled.finish_reason.as_deref());
         if waits {
             self.poll(turn, context);
         }
@@ -269,8 +299,8 @@ impl AwaitingModel {
     }
 
     /// Returns true if the next response is no response to the request.
-    pub(super) fn is_fetched(&self) -> bool {
-        self.background.as_ref().is_some_and(|background| background.is_fetched)
+    pub(super) fn uses_get(&self) -> bool {
+        self.background.as_ref().is_some_and(|background| background.uses_get)
     }
 
     /// Handles a complete response with which the answer is picked up.
@@ -283,30 +313,56 @@ impl AwaitingModel {
         if !(200..300).contains(&status) {
             return self.on_refused_fetch(turn, (status, headers, body), context);
         }
-        let kept = self.background.as_mut().and_then(|background| background.kept.take());
-        let (assembled, container, has_shown) = match kept {
+        let dialect = turn.setup().provider.dialect;
+        let (assembled, container, rest) = match self.background.as_mut().and_then(|background| background.kept.take())
+        {
             Some(mut assembler) => {
                 let mut events = Vec::new();
                 let assembled = assembler.read_rest(body, &mut events);
-                self.emit_events(turn, events);
                 let container = assembler.container();
                 self.keep(assembler);
-                (assembled, container, self.shown.is_some())
+                (assembled, container, Some(events))
             }
             None => {
-                let (assembled, container) = read_whole(turn.setup().provider.dialect, body);
-                (assembled, container, false)
+                let (assembled, container) = read_whole(dialect, body);
+                (assembled, container, None)
             }
         };
         let assembled = turn.credential_filter().redact_answer(assembled);
+        // A response names its status. A body that broke off, or a proxy's page, says nothing of the answer.
+        if assembled.finish_reason.is_none() {
+            let why = refusal_of(&assembled, false).unwrap_or_default();
+            return self.retry_or_fail(turn, cut_error(why, &assembled), None, context);
+        }
+        self.note_reached();
         if is_pending(turn, assembled.finish_reason.as_deref()) {
+            self.emit_events(turn, rest.unwrap_or_default());
             self.poll(turn, context);
             return None;
         }
-        if !has_shown {
-            self.report_whole(turn, &assembled);
+        match rest.filter(|_| self.shown.is_some()) {
+            Some(events) => self.emit_events(turn, events),
+            None => self.report_whole(turn, &assembled),
         }
         Some(self.finish_answer(turn, assembled, container, context))
+    }
+
+    /// Asks for the answer again after a pause. After the last attempt the run fails; the answer stays where it is.
+    fn retry_or_fail(
+        &mut self,
+        turn: &mut RunData,
+        error: Error,
+        requested: Option<Ms>,
+        context: &RunContext<'_>,
+    ) -> Option<NextState> {
+        let attempt = self.background.as_ref().map_or(u32::MAX, |background| background.attempt);
+        match turn.setup().retry.wait_after(attempt, requested) {
+            Some(ms) => {
+                self.retry(turn, ms, error, context.now);
+                None
+            }
+            None => Some(self.stop(turn, EarlyStop::failed(error), context)),
+        }
     }
 
     fn on_refused_fetch(
@@ -323,17 +379,41 @@ impl AwaitingModel {
         let (assembled, _) = read_whole(turn.setup().provider.dialect, body);
         let assembled = turn.credential_filter().redact_answer(assembled);
         let (error, may_pass) = refused_request(status, &assembled);
-        if lacks_answer(status) {
-            return Some(self.ask_again(turn, (status, error), context));
+        if is_answer_lost(status) {
+            return self.on_lost_answer(turn, (status, error), context);
         }
         let requested = requested_wait(headers, context.now);
-        let pause = turn.setup().retry.wait_after(background.attempt, requested);
-        match pause.filter(|_| may_pass && is_transient(status)) {
+        if !(may_pass && is_transient(status)) {
+            return Some(self.stop(turn, EarlyStop::failed(error), context));
+        }
+        self.retry_or_fail(turn, error, requested, context)
+    }
+
+    /// Handles the status of a service that does not have the answer, or gives none to be picked up.
+    fn on_lost_answer(
+        &mut self,
+        turn: &mut RunData,
+        (status, error): (u16, Error),
+        context: &RunContext<'_>,
+    ) -> Option<NextState> {
+        let background = self.background.as_ref()?;
+        // Another answer of such an address could not be picked up either.
+        if background.storage != IdStorage::Earlier && !background.was_reached && matches!(status, 400 | 405) {
+            let error = error.clone().with_message(format!(
+                "the service works on the answer in the background, and the address takes no `GET` for it, as of a gateway that passes \
+                 `POST` only; let it pass `GET` to the same path with the id of the response, or leave `background` out of `params`; the \
+                 answer is kept for a `resume` through an address that takes it: {}",
+                error.message
+            ));
+            return Some(self.stop(turn, EarlyStop::failed(error), context));
+        }
+        // It may be found a moment later, and another one costs as much again.
+        match turn.setup().retry.wait_after(background.attempt, None) {
             Some(ms) => {
                 self.retry(turn, ms, error, context.now);
                 None
             }
-            None => Some(self.stop(turn, EarlyStop::failed(error), context)),
+            None => Some(self.ask_again(turn, (status, error), context)),
         }
     }
 
@@ -355,14 +435,10 @@ impl AwaitingModel {
             }
             response => self.response = response,
         }
-        let attempt = self.background.as_ref().map_or(u32::MAX, |background| background.attempt);
-        match turn.setup().retry.wait_after(attempt, None).filter(|_| !is_final) {
-            Some(ms) => {
-                self.retry(turn, ms, error, context.now);
-                None
-            }
-            None => Some(self.stop(turn, EarlyStop::failed(error), context)),
+        if is_final {
+            return Some(self.stop(turn, EarlyStop::failed(error), context));
         }
+        self.retry_or_fail(turn, error, None, context)
     }
 
     /// Asks the model again, since the service does not have the answer, by the rules of a request without an answer

@@ -7,7 +7,12 @@ use rethread::message::MessageStatus;
 use rethread::run::RetryPolicy;
 
 /// A run that was killed when it had received so many events, in another process.
-fn resumed<'s>(store: &'s MemoryStore, service: &mut BackgroundService, stream: bool, setup: RunSetup) -> Host<'s> {
+pub(super) fn resumed<'s>(
+    store: &'s MemoryStore,
+    service: &mut BackgroundService,
+    stream: bool,
+    setup: RunSetup,
+) -> Host<'s> {
     let mut host = Host::open(store, "s", "first");
     host.start(in_background("run", stream), "Go").unwrap();
     let mut calls = 0;
@@ -24,7 +29,7 @@ fn resumed<'s>(store: &'s MemoryStore, service: &mut BackgroundService, stream: 
     host
 }
 
-fn code_of(outcome: &RunOutcome) -> ErrorCode {
+pub(super) fn code_of(outcome: &RunOutcome) -> ErrorCode {
     outcome.error.as_ref().unwrap().code
 }
 
