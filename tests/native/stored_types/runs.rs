@@ -117,7 +117,8 @@ fn journal_entries() {
         RecordKind::Journal,
         &JournalEntry::Redacted { invocation: "i".into(), arguments: Some(Arguments::Value(json("{}"))) },
     );
-    fixed("journal_retrying", RecordKind::Journal, &JournalEntry::Retrying { attempt: 2, not_before: 1_060_000 });
+    let pause = JournalEntry::Retrying { attempt: 2, not_before: 1_060_000, is_pick_up: false };
+    fixed("journal_retrying", RecordKind::Journal, &pause);
     fixed("journal_partial", RecordKind::Journal, &JournalEntry::Partial(message()));
     fixed(
         "journal_withheld",
@@ -143,10 +144,8 @@ fn r18_records_of_answers_in_the_background() {
     };
     fixed("journal_background", RecordKind::Journal, &JournalEntry::Background(Some(Box::new(background))));
     fixed("journal_background_ended", RecordKind::Journal, &JournalEntry::Background(None));
-    let pause = |is_pick_up| JournalEntry::Retrying { attempt: 2, not_before: 1_060_000, is_pick_up };
-    fixed("journal_retrying", RecordKind::Journal, &pause(false));
-    fixed("journal_retrying_pick_up", RecordKind::Journal, &pause(true));
-    fixed("journal_partial", RecordKind::Journal, &JournalEntry::Partial(message()));
+    let pause = JournalEntry::Retrying { attempt: 2, not_before: 1_060_000, is_pick_up: true };
+    fixed("journal_retrying_pick_up", RecordKind::Journal, &pause);
     fixed(
         "journal_healed",
         RecordKind::Journal,

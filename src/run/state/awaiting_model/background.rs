@@ -273,8 +273,8 @@ impl AwaitingModel {
         self.fetch(turn, context);
     }
 
-    /// Stores the id of an answer on which the service works in the background, if this response names one. Returns true
-    /// for an answer that can be picked up.
+    /// Stores the id of an answer in the background, if this response names one. Returns true for an answer that can be
+    /// picked up.
     pub(super) fn note_if_background(&mut self, turn: &mut RunData, assembled: &Assembled) -> bool {
         // A server that was asked for a stream may answer with one value.
         if assembled.is_background && is_pending(turn, assembled.finish_reason.as_deref()) {
@@ -283,8 +283,8 @@ impl AwaitingModel {
         self.background.is_some()
     }
 
-    /// Begins the pause before the next poll, if a whole response says that its answer is not ready. Returns false if it
-    /// is ready.
+    /// Begins the pause before the next poll, if a whole response says that its answer is not ready. Returns false if
+    /// it is ready.
     pub(super) fn poll_if_pending(
         &mut self,
         turn: &mut RunData,
