@@ -73,3 +73,30 @@ fn r18_what_is_no_response_after_a_poll_is_not_polled_for_ever() {
         assert_eq!((outcome.status, service.posts), (RunStatus::Finished, 1), "{said}");
     }
 }
+
+#[test]
+fn r18_a_response_without_a_list_of_items_says_what_became_of_the_answer() {
+    let store = MemoryStore::default();
+    let mut service = story();
+    let mut host = resumed(&store, &mut service, false, in_background("run", false));
+    let mut calls = 0;
+    let outcome = drive(&mut host, &mut service, |_| {
+        calls += 1;
+        let said = match calls {
+            1 => r#"{"object":"response","id":"resp_1","status":"queued"}"#,
+            _ => r#"{"object":"response","id":"resp_1","status":"failed","error":{"code":"server_error","message":"It broke."}}"#,
+        };
+        Fate { events: None, how: How::Says(said) }
+    })
+    .unwrap();
+    assert_eq!(
+        (outcome.status, code_of(&outcome), host.waits.clone()),
+        (RunStatus::Failed, ErrorCode::ModelError, vec![2_000])
+    );
+    assert!(outcome.error.unwrap().message.contains("It broke."));
+    // It has failed, so another one is asked for.
+    host.resume(in_background("run", false)).unwrap();
+    service.pace = 100;
+    let outcome = drive(&mut host, &mut service, |_| ALL).unwrap();
+    assert_eq!((outcome.status, service.posts), (RunStatus::Finished, 2));
+}
