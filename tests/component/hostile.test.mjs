@@ -328,17 +328,17 @@ for (const world of ['engine', 'stored']) {
       );
     });
 
-    test('r51 an option that is a function in JavaScript is config_invalid, with what to do', () => {
+    test('r51 a function that a host cannot name is config_invalid, with what to do', () => {
       const { Engine } = component.exports.sessions;
       const { command } = stepper(Engine.open({ ...SETTINGS, name: 'functions' }, moment()), newStore());
-      const reducers = [{ type: 'custom', reduce: 'f' }];
-      for (const [tag, options] of [
-        ['open-session', { replay: { reducers } }],
-        ['run', { provider: MODEL, input: 'Hi.', inputFilter: 'f' }],
-        ['run', { provider: MODEL, input: 'Hi.', tools: { t: { persist: 'f' } } }],
+      for (const options of [
+        { tools: { t: { persist: 'f' } } },
+        { tools: { t: { execute: 'f' } } },
+        { retry: { approveUnsafeReplay: 'f' } },
       ]) {
         assert.throws(
-          () => command(tag, { session: 's', options: JSON.stringify(options) }),
+          () =>
+            command('run', { session: 's', options: JSON.stringify({ provider: MODEL, input: 'Hi.', ...options }) }),
           ({ code, message }) => code === 'config_invalid' && /leave it out/.test(message),
         );
       }
