@@ -2,6 +2,8 @@
 
 use super::failures::{code_of, resumed};
 use super::*;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 const GARBLED: [&str; 5] = [
     "",

@@ -5,6 +5,8 @@ use crate::scripted_host::provider;
 use crate::spy_store::{Fault, Spy};
 use rethread::message::MessageStatus;
 use rethread::run::RetryPolicy;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 /// A run that was killed when it had received so many events, in another process.
 pub(super) fn resumed<'s>(

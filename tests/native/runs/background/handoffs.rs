@@ -2,6 +2,8 @@
 
 use super::*;
 use rethread::run::Handoff;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 /// An agent without the tool "look".
 fn billing() -> Handoff {

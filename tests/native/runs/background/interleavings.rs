@@ -2,6 +2,8 @@
 
 use super::*;
 use proptest::prelude::*;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 /// What happens to one model call: how many events the service has made since the last one, how many of those arrive,
 /// and how the call ends.
@@ -82,8 +84,11 @@ fn play(moves: &[Move], stream: bool, owner: &StateOwner, rounds_of_tools: usize
     }
 }
 
+/// Fewer in wasm, which is slow without optimization.
+const CASES: u32 = if cfg!(target_arch = "wasm32") { 100 } else { 3_000 };
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3_000, max_shrink_iters: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: CASES, max_shrink_iters: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn r18_r20_r27_r77_interleaved_kills_breaks_and_polls_ask_for_each_answer_once(

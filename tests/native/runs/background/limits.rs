@@ -2,6 +2,8 @@
 
 use super::failures::code_of;
 use super::*;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 #[test]
 fn r18_r62_an_answer_that_is_too_large_is_kept_for_a_resume_with_a_higher_limit() {

@@ -5,6 +5,8 @@ use super::*;
 use rethread::replay::Callback;
 use rethread::run::RetryPolicy;
 use std::rc::Rc;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 fn owners() -> [StateOwner; 2] {
     [StateOwner::Conversation { id: "conv_1".into() }, StateOwner::response(None)]

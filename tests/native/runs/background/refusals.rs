@@ -2,6 +2,8 @@
 
 use super::failures::{code_of, resumed};
 use super::*;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 #[test]
 fn r18_r27_an_answer_that_is_missing_for_a_moment_is_not_asked_for_again() {

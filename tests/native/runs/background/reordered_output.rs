@@ -1,6 +1,8 @@
 //! A whole answer that has other items than the stream that broke off (R18, R20).
 
 use super::*;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 #[test]
 fn r18_r20_a_whole_answer_with_other_items_than_its_stream_is_stored_whole() {

@@ -2,6 +2,8 @@
 
 use super::failures::code_of;
 use super::*;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 #[test]
 fn r18_r27_a_pause_before_a_get_permits_no_request() {

@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::spy_store::{Fault, Spy};
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 #[test]
 fn r18_the_id_of_an_answer_that_could_not_be_stored_is_stored_with_the_next_attempt() {
