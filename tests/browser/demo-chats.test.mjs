@@ -145,7 +145,9 @@ describe('r52 the chats of the demo', { concurrency: 3 }, () => {
     await guest.card('get_weather', 'running').waitFor();
     await page.locator('#stop').click();
     await guest.notice('Stopped. The chat is as it was before.').waitFor();
-    assert.match(await guest.words(), /You asked: "How is the weather in Oslo/);
+    await until('the first answer is shown', async () =>
+      /You asked: "How is the weather in Oslo/.test(await guest.words()),
+    );
     await guest.control('release', {});
     await guest.notice('Stopped.').getByRole('button', { name: 'Ask again' }).click();
     await page.locator('.message.user .siblings', { hasText: '2 / 2' }).waitFor();
