@@ -114,14 +114,10 @@ impl CompactionState {
         self.automatic.borrow().as_ref().and_then(AutomaticCompaction::fallback)
     }
 
-    /// Notes how one that was not asked for now has ended.
+    /// Notes how a compaction in the background ended. One that was stored is noted where it is stored.
     pub fn note_outcome(&self, outcome: &Result<CompactionOutcome>) {
-        match outcome {
-            Ok(CompactionOutcome::Superseded) => self.overtaken.add(),
-            Ok(CompactionOutcome::Threshold | CompactionOutcome::Forced | CompactionOutcome::WasDeferred) => {
-                self.overtaken.clear();
-            }
-            _ => {}
+        if matches!(outcome, Ok(CompactionOutcome::Superseded)) {
+            self.overtaken.add();
         }
     }
 
