@@ -16,7 +16,9 @@ use rethread::id::{IdSource, Seed};
 use rethread::json::JsonRef;
 use rethread::message::Dialect;
 use rethread::provider::decode_body;
+use rethread::render::{RenderRequest, Renderer};
 use rethread::replay::{Callback, Citations, DanglingCalls, OnStale, Policy, PolicyLayer, Reducer, StaleUnit};
+use rethread::synthetic_result::NO_RESULT;
 use rethread::tool::Window;
 use serde_json::Value;
 use std::cell::Cell;
@@ -299,6 +301,31 @@ fn r02_a_result_beside_its_call_answers_it() {
     assert_eq!(history.invocations()[0].result.as_ref().unwrap().content.as_str(), "\"one\"");
     assert_eq!(history.set_aside().len(), 1);
     check(&history, None, &always(), 2).unwrap();
+}
+
+/// Found by the properties: an item of the server that names a call's id, beside a placeholder in the call's place.
+#[test]
+fn r04_an_output_beside_a_placeholder_of_its_id_is_the_only_one_sent() {
+    let call = serde_json::json!([{ "role": "assistant", "content": "c", "tool_calls": [
+        { "id": "a", "type": "function", "function": { "name": "f", "arguments": "{}" } },
+    ] }]);
+    let placeholder = serde_json::json!([{ "role": "tool", "tool_call_id": "a", "content": NO_RESULT }]);
+    let server_items = serde_json::json!([
+        { "type": "function_call_output", "call_id": "a", "output": "an output" },
+        { "type": "shell_call", "call_id": "a", "environment": { "type": "container_auto" } },
+    ]);
+    let pieces =
+        [(Dialect::OpenAiChat, &call), (Dialect::OpenAiChat, &placeholder), (Dialect::OpenAiResponses, &server_items)];
+    let pieces =
+        pieces.map(|(dialect, list)| Piece { dialect, list: list.as_array().unwrap().clone(), at: 1, run: true });
+    let history = fold(&log_of(&pieces, 0));
+    check(&history, None, &always(), 2).unwrap();
+    let provider = kept::provider(Dialect::OpenAiResponses);
+    let request = RenderRequest { provider: &provider, instructions: None, tools: &[], policy: &always() };
+    let body = Renderer::default().render(&history, None, &request, 2).unwrap().body;
+    let text = String::from_utf8(body).unwrap();
+    assert_eq!(text.matches("function_call_output").count(), 1, "{text}");
+    assert!(text.contains("an output") && !text.contains(NO_RESULT), "{text}");
 }
 
 proptest! {

@@ -11,6 +11,7 @@ use rethread::message::{Dialect, Message, PartBody, Role};
 use rethread::provider::{ProviderRequest, Settings, validate};
 use rethread::render::{RenderRequest, Renderer};
 use rethread::replay::{Policy, StaleUnit};
+use rethread::synthetic_result::is_placeholder;
 use rethread::tool::{ToolInvocation, Window};
 use serde_json::Value;
 
@@ -166,9 +167,12 @@ fn answered(history: &History, live: Option<&History>, policy: &Policy, now: u64
     kept.map(|call| (call.call_id.clone(), text_of(&call))).collect()
 }
 
-/// A text of a call's result; empty where it has none.
+/// A text of a call's result; empty where it has none. A placeholder counts as none: an output with its call's id takes
+/// its place.
 fn text_of(call: &ToolInvocation) -> String {
-    let Some(result) = &call.result else { return String::new() };
+    let Some(result) = call.result.as_ref().filter(|result| !is_placeholder(result.content.view())) else {
+        return String::new();
+    };
     let view = result.content.view();
     match view.kind() {
         JsonKind::String => view.as_json_str().unwrap_or_else(|| JsonStr::new("")).decode().trim().to_owned(),
