@@ -28,6 +28,14 @@ function callIdOf(...args) {
   return undefined;
 }
 
+/** The arguments as the model wrote them, where a loop passes them beside the id (OpenAI Agents): those of `execute` may
+ *  have a schema's defaults, or be a wrapper's. @returns {string | undefined} */
+function writtenArguments(callId, args) {
+  const written = args.slice(1).map((context) => context?.toolCall);
+  const found = written.find((call) => call?.callId === callId && typeof call.arguments === 'string');
+  return found?.arguments;
+}
+
 /** @returns {AbortSignal | undefined} */
 function signalOf(args) {
   const signals = args.slice(1).map((context) => context?.signal ?? context?.abortSignal);
@@ -60,7 +68,7 @@ function checkedCall({ name, callId: find }, args) {
       `a call of ${name} has no id; pass \`callId\`, a function of the tool's arguments that returns it`,
     );
   }
-  return { callId, name, arguments: asJson(args[0] ?? {}) };
+  return { callId, name, arguments: asJson(args[0] ?? {}), written: writtenArguments(callId, args) };
 }
 
 const NEVER = new AbortController().signal;
@@ -186,7 +194,7 @@ class OnceCall {
   async #decision({ callId }) {
     const { onInterrupted } = this.#tool;
     const decision =
-      typeof onInterrupted === 'function' ? await onInterrupted({ ...this.#call, callId }) : onInterrupted;
+      typeof onInterrupted === 'function' ? await onInterrupted(this.#interrupted(callId)) : onInterrupted;
     if (decision === 'report') {
       throw new RethreadError('wrong_state', INTERRUPTED, { outcome: 'unknown', callId });
     }
@@ -196,6 +204,12 @@ class OnceCall {
       'callback_failed',
       '`onInterrupted` must return "report", "rerun" or { result }; the tool was not run',
     );
+  }
+
+  /** What `onInterrupted` gets. `callId`: as it is stored. */
+  #interrupted(callId) {
+    const { name, arguments: args } = this.#call;
+    return { callId, name, arguments: args };
   }
 
   /** Runs the tool, whose start is stored, unless all callers gave up meanwhile: the call can then be started again. */

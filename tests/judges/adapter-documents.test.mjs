@@ -21,6 +21,7 @@ import { threadHistory } from 'rethread/assistant-ui';
 import { chatMessageHistory } from 'rethread/langchain';
 import { once } from 'rethread/once';
 import { agentsSession } from 'rethread/openai-agents';
+import { z } from 'zod';
 import { blocksOf, scoped } from '../types/documents/blocks.mjs';
 
 const AsyncFunction = (async () => {}).constructor;
@@ -53,7 +54,7 @@ setTracingDisabled(true);
 const memory = { open, sqlite: () => 'memory' };
 
 test('r53 docs/openai-agents.md: a stored chat in ten lines, an approval, and compaction by OpenAI', async () => {
-  const [start, wrapped, goOn, approval, compaction] = blocks('openai-agents');
+  const [start, wrapped, goOn, approval, , compaction] = blocks('openai-agents');
   assert.ok(start.source.trim().split('\n').filter(Boolean).length <= 10);
   const pay = { type: 'function_call', callId: 'a', name: 'pay', status: 'completed', arguments: '{}' };
   const OpenAIProvider = providerOf([[said('Nothing.')], [pay], [said('Paid.')]]);
@@ -93,6 +94,36 @@ test('r53 docs/openai-agents.md: a stored chat in ten lines, an approval, and co
     (await done.compacted.getItems()).map(({ type }) => type),
     ['compaction'],
   );
+});
+
+test('r18 r53 docs/openai-agents.md: a tool of once has its call once, and an error of its own text', async () => {
+  const [start, , , , tools] = blocks('openai-agents');
+  const asked = {
+    type: 'function_call',
+    callId: 'a',
+    name: 'send_mail',
+    status: 'completed',
+    arguments: '{"to":"ann"}',
+  };
+  const sent = [];
+  const sendMail = async (mail) => {
+    sent.push(mail);
+    throw new Error('no such person');
+  };
+  const values = { ...memory, Agent, OpenAIProvider: providerOf([[said('Hi.')]]), run, agentsSession };
+  const more = { tool, once, z, sendMail };
+  const names = ['history', 'chat', 'mail'];
+  const { history, chat, mail } = await runBlocks([start, tools], { ...values, ...more }, names);
+  const Model = providerOf([[asked], [said('Hm.')]]);
+  await run(new Agent({ name: 'A', model: new Model().getModel(), tools: [mail] }), 'Write to Ann.', {
+    session: history,
+  });
+  assert.deepEqual(sent, [{ to: 'ann', cc: [], from: 'me@example.com' }]);
+  assert.deepEqual(
+    (await history.getItems()).slice(-3).map((item) => item.output?.text ?? item.arguments ?? item.content[0].text),
+    ['{"to":"ann"}', 'no such person', 'Hm.'],
+  );
+  assert.equal((await chat.invocations()).items.length, 1);
 });
 
 test('r53 docs/langchain.md: a stored chat in ten lines, of which two at once lose nothing', async () => {

@@ -5,7 +5,7 @@ import { UNREADABLE } from '../interrupted.js';
 import { isSameJson } from '../plain.js';
 import { changeSession, KnownMessages, readPages } from '../session-messages.js';
 import { TaskQueue } from '../task-queue.js';
-import { argumentValue } from './json.js';
+import { argumentValue, isJsonText } from './json.js';
 import { currentInvocation, markMessage, markOf, markPart, newId } from './marks.js';
 import { SharedRun } from './shared-run.js';
 
@@ -13,7 +13,8 @@ import { SharedRun } from './shared-run.js';
  *  each request. @type {Map<string, ToolResult>} */
 const unsaved = new Map();
 
-/** @typedef {{ callId: string, name: string, arguments: any }} ToolCall */
+/** `written`: the arguments as the model wrote them, if the loop says so.
+ *  @typedef {{ callId: string, name: string, arguments: any, written?: string }} ToolCall */
 /** @typedef {{ content: any, isError: boolean }} ToolResult */
 /** `origin`: the first invocation that it had; `argumentsText`: as the model wrote them; `starts`: how often its tool has begun; `unsettled`: the starts of which
  *  nobody has said that they did not run it; `withdrawn`: those that did not.
@@ -130,13 +131,7 @@ const isStartedHere = ({ unsettled }) => [...unsettled].some((start) => start !=
 
 /** True if these arguments are a text that the model wrote in the place of JSON, as in an answer that was cut. */
 function isUnreadable({ arguments: stored, argumentsText }, { arguments: args }) {
-  if (typeof stored !== 'string' || stored !== args) return false;
-  try {
-    JSON.parse(argumentsText);
-    return false;
-  } catch {
-    return true;
-  }
+  return typeof stored === 'string' && stored === args && !isJsonText(argumentsText);
 }
 
 const isToldUnreadable = ({ result }) => result?.isError === true && result.content === UNREADABLE;
@@ -155,11 +150,15 @@ function candidates(found, call) {
   return [equal, named, found].find((some) => some.length);
 }
 
-/** The message that stores a call which the session does not have, and that its tool begins. */
-function callMessage({ callId, name, arguments: args }, mark) {
-  const call = { id: mark.invocation, callId, name, arguments: args, argumentsText: JSON.stringify(args) };
+/** The message that stores a call which the session does not have, and that its tool begins: with the arguments that
+ *  the model wrote, as the loop will store the call, and beside them those that the tool gets, if they differ.
+ *  @param {ToolCall} call @param {import('./marks.js').CallMark} mark */
+function callMessage({ callId, name, arguments: args, written }, mark) {
+  const argumentsText = written !== undefined && isJsonText(written) ? written : JSON.stringify(args);
+  const call = { id: mark.invocation, callId, name, arguments: argumentValue(argumentsText), argumentsText };
   const parts = [{ type: 'tool', call: { ...call, result: null, finishedAt: null } }];
-  return { role: 'assistant', parts: [markPart(mark, parts), ...parts] };
+  const own = hasArguments(call, args) ? mark : { ...mark, arguments: args };
+  return { role: 'assistant', parts: [markPart(own, parts), ...parts] };
 }
 
 /** The message that stores the start of a stored call: with arguments only if the tool gets others, so that they are

@@ -34,3 +34,14 @@ export function argumentValue(args) {
     return args;
   }
 }
+
+/** True for a text of JSON. */
+export function isJsonText(text) {
+  if (typeof text !== 'string') return false;
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -29,13 +29,13 @@ export function newId() {
 export const currentInvocation = (marks, invocation) =>
   marks.findLast((mark) => mark?.was?.includes(invocation))?.invocation ?? invocation;
 
-/** The marks of a call whose message is written anew, with another invocation. Without `arguments` if the call has
- *  others now. @param {CallMark[]} marks @param {string} invocation @param {boolean} hasSameArguments */
-export function marksAnew(marks, invocation, hasSameArguments) {
-  return marks.map(({ arguments: args, was = [], ...mark }) => ({
-    ...mark,
-    ...(hasSameArguments && args !== undefined && { arguments: args }),
-    invocation,
-    was: [...was, mark.invocation],
-  }));
+/** The marks of a call whose message is written anew, with another invocation.
+ *  @param {CallMark[]} marks @param {string} invocation
+ *  @param {(mark: CallMark) => any} argumentsOf Those that the tool got, undefined if the call itself has them. */
+export function marksAnew(marks, invocation, argumentsOf) {
+  return marks.map((mark) => {
+    const { arguments: _, was = [], ...rest } = mark;
+    const args = mark.start === undefined ? undefined : argumentsOf(mark);
+    return { ...rest, ...(args !== undefined && { arguments: args }), invocation, was: [...was, mark.invocation] };
+  });
 }

@@ -59,7 +59,7 @@ class DurableModel {
       const run = this.#session.runOf();
       const known = (await store.read()).items;
       const items = asStored([...run.unstored(asStored(input), known), ...output.map(storedItem)]);
-      await store.change((history) => history.appended(history.sourced(items, RUN)));
+      await store.change((history) => history.retold(items) ?? history.appended(history.sourced(items, RUN)));
       run.addEarly(items);
     });
   }

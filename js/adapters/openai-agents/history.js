@@ -2,7 +2,7 @@
 
 import { INTERRUPTED } from '../interrupted.js';
 import { argumentValue } from '../once/json.js';
-import { markMessage, markOf, marksAnew, newId } from '../once/marks.js';
+import { currentInvocation, markMessage, markOf, marksAnew, newId } from '../once/marks.js';
 import { isSameJson } from '../plain.js';
 import { changeSession, KnownMessages, readMessages } from '../session-messages.js';
 import { TaskQueue } from '../task-queue.js';
@@ -61,18 +61,45 @@ function countedBlocks(messages) {
   const counted = blocks.filter(({ id }) => !removed.has(id));
   const start = counted.findLastIndex(({ record }) => record.startsHistory);
   const left = blocks.flatMap(({ id }) => (removed.has(id) ? [id] : []));
-  return { blocks: start < 0 ? counted : counted.slice(start), left, started: startedCalls(counted) };
+  const started = { started: startedCalls(counted), begun: begunCalls(counted) };
+  return { blocks: start < 0 ? counted : counted.slice(start), left, ...started };
+}
+
+/** The invocations of calls that `once` has started: their tools may have run. @param {Block[]} blocks */
+function begunCalls(blocks) {
+  const marks = blocks.flatMap(({ mark }) => mark ?? []);
+  const withdrawn = new Set(marks.map((mark) => mark.withdrawn));
+  const begun = marks.filter(({ start }) => start !== undefined && !withdrawn.has(start));
+  return new Set(begun.map(({ invocation }) => currentInvocation(marks, invocation)));
 }
 
 const hasResultOf = (call, item) =>
   call.result !== null && (isSameJson(call.result.content, resultOf(item)) || isSameJson(resultItem(call), item));
 
-/** True if the item is the call that `once` has stored. */
-const isSameCall = (item, { callId, name, argumentsText }) =>
-  item.type === 'function_call' &&
-  item.callId === callId &&
-  item.name === name &&
+/** True for a result that says of its call that it was interrupted. */
+const isInterruption = (item) => item.type === 'function_call_result' && String(resultOf(item)).includes(INTERRUPTED);
+
+/** Takes the first item that `isOne` out of a list; false if there is none. */
+function take(items, isOne) {
+  const at = items.findIndex(isOne);
+  if (at >= 0) items.splice(at, 1);
+  return at >= 0;
+}
+
+const hasArgumentsOf = (item, { argumentsText }) =>
   isSameJson(argumentValue(item.arguments), argumentValue(argumentsText));
+
+/** True if the item may be the call that `once` has stored. */
+const hasNameOf = (item, { callId, name }) =>
+  item.type === 'function_call' && item.callId === callId && item.name === name;
+
+/** What its tool got of a call that was rewritten: the call has other arguments since, or the same. */
+const keptArguments = (mark, item, { argumentsText }) =>
+  item.arguments === argumentsText ? mark.arguments : undefined;
+
+/** What its tool got of a call that takes the place of the one which `once` has stored. */
+const executedArguments = (mark, item, call) =>
+  mark.arguments ?? (hasArgumentsOf(item, call) ? undefined : argumentValue(call.argumentsText));
 
 /** The ids of calls whose tools have begun, and may have run: those that have no result. */
 function startedCalls(blocks) {
@@ -104,10 +131,12 @@ export class History {
   /** @param {{ revision: number, messages: any[] }} read */
   constructor({ revision, messages }) {
     this.revision = revision;
-    const { blocks, left, started } = countedBlocks(messages);
+    const { blocks, left, started, begun } = countedBlocks(messages);
     this.blocks = blocks;
     /** The ids of calls that may have run and have no result. @type {Set<string>} */
     this.started = started;
+    /** The invocations of calls that `once` has started. @type {Set<string>} */
+    this.begun = begun;
     /** The ids of messages that were removed and not erased yet. */
     this.left = left;
     for (const block of this.blocks) this.#tellCalls(block);
@@ -159,11 +188,12 @@ export class History {
     return this.entries.map(({ item }) => item);
   }
 
-  /** The items as a run gets them. An open call that no run has stored may have been executed where it comes from, and
-   *  gets the result that says so: the SDK would not send it, and the model would make it again. */
+  /** The items as a run gets them. An open call that no run has stored may have been executed where it comes from, as
+   *  one that `once` has started may have been, and gets the result that says so: the SDK would not send it, and the
+   *  model would make it again. */
   get itemsOfRun() {
-    const isOfOthers = ({ source }) => source?.id !== RUN.id;
-    return this.blocks.flatMap((block) => [...block.items, ...this.#resultsOf(block, isOfOthers)]);
+    const mayHaveRun = ({ invocation, block }) => block.source?.id !== RUN.id || this.begun.has(invocation);
+    return this.blocks.flatMap((block) => [...block.items, ...this.#resultsOf(block, mayHaveRun)]);
   }
 
   /** The calls without a result, except those of some messages.
@@ -185,14 +215,14 @@ export class History {
     return new Map(this.blocks.flatMap(({ record }) => record.operations ?? []).map(({ id, digest }) => [id, digest]));
   }
 
-  /** Results of a message's calls that no item has. `mayHaveRun`: tells which blocks have calls that may have run although
-   *  no mark says that they started. */
-  #resultsOf({ calls }, mayHaveRun = (/** @type {Block} */ _block) => false) {
+  /** Results of a message's calls that no item has. `mayHaveRun`: tells which calls may have run although no record says
+   *  that they started. */
+  #resultsOf({ calls }, mayHaveRun = (/** @type {Call} */ _call) => false) {
     return calls.flatMap((call) => {
       if (call.isTold) return [];
       if (call.result !== null) return [this.#resultItem(call)];
       const isNewest = this.#newest.get(call.callId)?.includes(call);
-      const isUnknown = this.started.has(call.callId) || mayHaveRun(call.block);
+      const isUnknown = this.started.has(call.callId) || mayHaveRun(call);
       return isNewest && isUnknown ? [interruptedItem(call.callId, call.name)] : [];
     });
   }
@@ -209,10 +239,49 @@ export class History {
     return item.type === 'function_call_result' ? this.call(item.callId) : undefined;
   }
 
-  /** True if the item repeats a result that its call has already. */
+  /** True if the item repeats a result that its call has already, or says of such a call that it was interrupted. */
   hasResult(item) {
     const call = this.#callFor(item);
-    return call !== undefined && call.result !== null && this.items.some((other) => isSameJson(other, item));
+    if (!call || call.result === null) return false;
+    return isInterruption(item) || this.items.some((other) => isSameJson(other, item));
+  }
+
+  /** True for a result that a run has of a call which `once` has started, and of which it does not know the end: the
+   *  model was told so, or that the tool took too long, and the result may still come. @param {Entry} entry */
+  #isUnknownToOnce({ item, source }) {
+    const call = source?.id === RUN.id ? this.#callFor(item) : undefined;
+    return call !== undefined && call.result === null && this.begun.has(call.invocation);
+  }
+
+  /** Returns the change that puts results as a run has them in the place of those that `once` has stored, if they
+   *  differ: the runner has a text of its own for an error, and a guardrail may have replaced an output. What the tool
+   *  returned stays known to `once`. @param {any[]} items @returns {any} */
+  retold(items) {
+    const results = items.filter((item) => item.type === 'function_call_result' && !isInterruption(item));
+    const places = new Map();
+    for (const callId of new Set(results.map((item) => item.callId))) {
+      const own = results.filter((item) => item.callId === callId);
+      const stored = (this.#newest.get(callId) ?? []).filter((call) => this.#isOfOnce(call));
+      const untold = stored.filter((call) => !take(own, (item) => isSameJson(resultItem(call), item)));
+      for (const [at, call] of untold.slice(0, own.length).entries())
+        places.set(
+          this.entries.findIndex(({ item }) => this.#untold.get(item) === call),
+          own[at],
+        );
+    }
+    if (!places.size) return undefined;
+    const start = Math.min(...places.keys());
+    const entries = this.entries.slice(start).map((entry, at) => {
+      const item = places.get(start + at);
+      return item ? { ...entry, item, outcome: this.#untold.get(entry.item)?.outcome } : entry;
+    });
+    return { ...this.replaced(start, entries), isRetold: true };
+  }
+
+  /** True for a call of a run whose result `once` has stored, and no item has. @param {Call} call */
+  #isOfOnce({ result, isTold, invocation, block }) {
+    if (result === null || isTold || block.mark) return false;
+    return this.begun.has(invocation);
   }
 
   /** The call of a result that needs no record: stored with its call, it is the last item. @returns {Call | undefined} */
@@ -233,25 +302,30 @@ export class History {
     return items.map((item) => ({ item, source: source ?? sourceOf(item) }));
   }
 
-  /** Returns the messages that add items at the end, and the ids of those that go for them.
-   *  @param {Entry[]} entries @param {ItemRecord} [record] @returns {{ messages: any[], removes?: string[] }} */
-  appended(entries, record) {
-    const journal = this.#journalOf(entries);
-    if (journal.length) return this.#takingOver(entries, journal, record);
-    const rest = entries.filter(({ item }) => !this.hasResult(item));
+  /** Returns the messages that add items at the end, and the ids of those that go for them. `isOfRun`: tells which
+   *  messages were stored since the run began that adds them.
+   *  @param {Entry[]} entries @param {ItemRecord} [record] @param {(block: Block) => boolean} [isOfRun]
+   *  @returns {{ messages: any[], removes?: string[] }} */
+  appended(entries, record, isOfRun = () => false) {
+    const told = entries.map((entry) => (this.#isUnknownToOnce(entry) ? { ...entry, isStored: true } : entry));
+    const journal = this.#journalOf(told, isOfRun);
+    if (journal.length) return this.#takingOver(told, journal, record);
+    const rest = told.filter(({ item }) => !this.hasResult(item));
     const [first] = rest;
-    const call = rest.length === 1 && !record ? this.#callOfLastPlainResult(first.item) : undefined;
+    const call = rest.length === 1 && !first.isStored && !record ? this.#callOfLastPlainResult(first.item) : undefined;
     if (call) return { messages: plainResultMessage(first.item, call.invocation) };
     return { messages: rest.length || record ? messagesOf(rest, { openCalls: this.#openCalls(), record }) : [] };
   }
 
-  /** The messages in which `once` has stored calls of these items: the SDK's runner stores a call after its tool.
-   *  @param {Entry[]} entries */
-  #journalOf(entries) {
-    return this.blocks.filter(
-      ({ mark, record, calls: [call] }) =>
-        mark && call && !record.items && entries.some(({ item }) => isSameCall(item, call)),
-    );
+  /** The messages in which `once` has stored calls of these items: the SDK's runner stores a call after its tool. A
+   *  wrapper may have passed other arguments to the tool of the run.
+   *  @param {Entry[]} entries @param {(block: Block) => boolean} isOfRun */
+  #journalOf(entries, isOfRun) {
+    return this.blocks.filter((block) => {
+      const [call] = block.calls;
+      if (!block.mark || !call || block.record.items) return false;
+      return entries.some(({ item }) => hasNameOf(item, call) && (hasArgumentsOf(item, call) || isOfRun(block)));
+    });
   }
 
   /** Returns the messages that add items in the place of what `once` has stored of their calls.
@@ -265,7 +339,7 @@ export class History {
     const all = [...rest, ...results.map((call) => ({ item: this.#resultItem(call), source: RUN }))];
     const invocations = calls.map(({ invocation }) => invocation);
     const going = this.blocks.filter(({ mark }) => mark && invocations.includes(mark.invocation));
-    const { entries: renewed, marks } = this.#renewed(all, going);
+    const { entries: renewed, marks } = this.#renewed(all, going, executedArguments);
     // The runner has a text of its own for an error.
     const taken = renewed.map((entry) => {
       const isResult = entry.item.type === 'function_call_result';
@@ -324,19 +398,20 @@ export class History {
 
   /** The entries with what their calls and results have in messages that go, and the marks of these calls. A call that
    *  is new takes the place of one with its id. @param {Entry[]} kept @param {Block[]} going */
-  #renewed(kept, going) {
+  #renewed(kept, going, argumentsOf = keptArguments) {
     const stored = kept.map(({ item }) => this.#calls.get(item));
     const left = going.flatMap(({ calls }) => calls).filter((call) => !stored.includes(call));
     const marks = going.flatMap(({ mark }) => mark ?? []);
     const renewed = kept.map((entry, at) => {
       const { item } = entry;
-      if (item.type === 'function_call_result') return { ...entry, outcome: this.#outcomeOf(item, going) };
+      if (item.type === 'function_call_result')
+        return { ...entry, outcome: entry.outcome ?? this.#outcomeOf(item, going) };
       const place = left.findIndex(({ callId }) => item.type === 'function_call' && callId === item.callId);
       const call = stored[at] ?? (place < 0 ? undefined : left.splice(place, 1)[0]);
       const own = marks.filter(({ invocation }) => invocation === call?.invocation);
       if (!call || !own.length) return entry;
       const invocation = newId();
-      return { ...entry, invocation, marks: marksAnew(own, invocation, item.arguments === call.argumentsText) };
+      return { ...entry, invocation, marks: marksAnew(own, invocation, (mark) => argumentsOf(mark, item, call)) };
     });
     return { entries: renewed, marks: renewed.flatMap((entry) => ('marks' in entry ? entry.marks : [])) };
   }
@@ -393,10 +468,19 @@ export class HistoryStore extends TaskQueue {
   }
 
   /** Appends what `change` returns for the history as it is, and erases what that removes; for the newer history if
-   *  another writer was first.
-   *  @template {{ messages: any[], removes?: string[] }} C @param {(history: History) => C | Promise<C>} change
+   *  another writer was first, and after a change that is `isRetold`.
+   *  @template {{ messages: any[], removes?: string[], isRetold?: boolean }} C
+   *  @param {(history: History) => C | Promise<C>} change
    *  @returns {Promise<{ made: C, before: number, after: number }>} the revisions before and after */
   async change(change) {
+    for (;;) {
+      const changed = await this.#changeOnce(change);
+      if (!changed.made.isRetold) return changed;
+    }
+  }
+
+  /** @template {{ messages: any[], removes?: string[] }} C @param {(history: History) => C | Promise<C>} change */
+  async #changeOnce(change) {
     const attempt = async (history) => {
       const made = await change(history);
       const { messages, removes = [] } = made;

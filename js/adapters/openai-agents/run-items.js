@@ -45,6 +45,8 @@ function hasSameItems(left, right) {
 export class RunItems {
   /** What the run read from the session last. @type {any[] | null} */
   #read = null;
+  /** The ids of messages with marks of `once` that the session had then. @type {Set<string> | null} */
+  #marked = null;
   /** What was stored since then. @type {any[]} */
   #stored = [];
   /** Of that, what the runner has not stored itself, at the end of the history. @type {any[]} */
@@ -52,11 +54,16 @@ export class RunItems {
   /** True if the model was asked: what is new then are results. */
   #hasAsked = false;
 
-  hasRead(items) {
+  /** @param {any[]} items @param {import('./history.js').Block[]} blocks those of the whole history */
+  hasRead(items, blocks) {
     this.#read = items;
+    this.#marked = new Set(blocks.flatMap(({ id, mark }) => (mark ? [id] : [])));
     this.#stored = [];
     this.#hasAsked = false;
   }
+
+  /** True if a message of `once` was stored since the run read the session. */
+  #isSince = ({ id }) => this.#marked !== null && !this.#marked.has(id);
 
   addEarly(items) {
     this.#stored.push(...items);
@@ -79,10 +86,10 @@ export class RunItems {
       // Somebody else has written meanwhile.
       const known = new ItemCount(this.#early);
       const missing = entries.filter(({ item }) => !known.take(item));
-      return { ...history.appended(missing, record), end: ended([]) };
+      return { ...history.appended(missing, record, this.#isSince), end: ended([]) };
     }
     const differs = early.findIndex((item, at) => canonicalJson(item) !== canonicalJson(entries[at]?.item ?? null));
-    if (differs < 0) return { ...history.appended(entries.slice(early.length), record), end: ended([]) };
+    if (differs < 0) return { ...history.appended(entries.slice(early.length), record, this.#isSince), end: ended([]) };
     if (differs === entries.length) {
       return { messages: [], ...(record && history.appended([], record)), end: ended(early.slice(differs)) };
     }

@@ -80,7 +80,7 @@ export class AgentsSession {
       const history = await this.store.read();
       const items = withoutOrphans(isContext(runContext) ? history.itemsOfRun : history.items);
       const read = limit === undefined ? items : limit > 0 ? newest(items, limit) : [];
-      this.runOf(runContext).hasRead(read);
+      this.runOf(runContext).hasRead(read, history.blocks);
       return structuredClone(read);
     });
   }
@@ -167,7 +167,8 @@ export class AgentsSession {
     const run = this.runOf(runContext);
     const changed = await this.store.change((history) => {
       if (operation && isApplied(history, operation)) return { messages: [], end() {} };
-      return run.change(history, history.sourced(items, sourceOf(runContext)), operation);
+      const retold = isContext(runContext) ? history.retold(items) : undefined;
+      return retold ?? run.change(history, history.sourced(items, sourceOf(runContext)), operation);
     });
     changed.made.end();
     return changed;
