@@ -2,7 +2,9 @@
 // tab was first, and branches.
 
 import { newMessages } from './marked-messages.js';
+import { markValue } from './marks.js';
 import { readMarked } from './marked-entries.js';
+import { startedElsewhere } from './other-branches.js';
 import { ATTEMPTS, KnownMessages } from './session-messages.js';
 import { TaskQueue } from './task-queue.js';
 
@@ -14,6 +16,8 @@ export class StoredEntries extends TaskQueue {
   #stored = [];
   /** The same as messages of the library. @type {import('./marked-entries.js').Entry[]} */
   #read = [];
+  /** Those that have the starts of other branches. @type {import('./marked-entries.js').Entry[] | null} */
+  #complete = null;
   #revision = -1;
   #branch = '';
   /** Ids that messages of this branch or of others have. */
@@ -52,6 +56,21 @@ export class StoredEntries extends TaskQueue {
   async refresh() {
     await this.#session.refresh();
     return this.read();
+  }
+
+  /** Reads what other tabs have stored, with the starts of its open calls that other branches have. */
+  async refreshWithStarts() {
+    const entries = await this.refresh();
+    if (this.#complete === entries) return entries;
+    const calls = entries.flatMap((entry) => entry.slots.map(({ neutral }) => ({ entry, call: neutral })));
+    const open = calls.filter(({ call }) => call?.type === 'tool_call' && call.result === null);
+    if (open.length) {
+      const startsOf = ({ parts }) => parts.flatMap((part) => markValue(this.#format.name, part)?.starts ?? []);
+      const started = await startedElsewhere(this.#session, this.#stored, startsOf);
+      for (const { entry, call } of open) if (started.has(call.invocation)) entry.starts.add(call.callId);
+    }
+    this.#complete = entries;
+    return entries;
   }
 
   /** Appends to what was read. `conflict` if another tab has appended meanwhile. */

@@ -71,7 +71,7 @@ class DurableCall {
    *  already, returns where its output comes from. @param {ToolRun} own */
   async #begin(own, isRepeatable) {
     await untilStored(this.#session, this.#callId);
-    const { known } = await this.#chat.change((entries) => {
+    const decide = (entries) => {
       own.release();
       const found = findCall(entries, this.#callId);
       if (!found) throw this.#unknownCall();
@@ -89,8 +89,8 @@ class DurableCall {
       this.#signal?.throwIfAborted();
       own.claim(...keyOf(this.#session, call));
       return { items: startItems(entry, this.#callId), known: undefined };
-    });
-    return known;
+    };
+    return (await this.#chat.change(decide, { hasStarts: true })).known;
   }
 
   #unknownCall() {
@@ -199,7 +199,7 @@ const toolOf = (tools, { call: { name } }) => (Object.hasOwn(tools, name) ? tool
 /** Answers the calls of the last answer that nobody answers any more. An abort ends that before its end.
  *  @param {any} session @param {any} [tools] @param {AbortSignal} [signal] */
 export async function settleCalls(session, tools, signal) {
-  for (const lost of lostCalls(await storedChat(session).entries())) {
+  for (const lost of lostCalls(await storedChat(session).entriesWithStarts())) {
     const tool = toolOf(tools ?? {}, lost);
     if (signal?.aborted) return;
     // One without `execute` is the application's to answer.
@@ -212,7 +212,7 @@ export async function settleCalls(session, tools, signal) {
  *  takes the place of the note. */
 export async function leaveCalls(session, tools, question) {
   const chat = storedChat(session);
-  const entries = await chat.entries();
+  const entries = await chat.entriesWithStarts();
   if (question?.role !== 'user' || entries.some(({ id }) => id === question.id)) return;
   for (const lost of lostCalls(entries, { isLeft: true }))
     if (typeof toolOf(tools, lost)?.execute === 'function') await storeLost(chat, lost);

@@ -84,18 +84,24 @@ export class StoredChat {
     return this.#entries.queued(() => this.#entries.refresh());
   }
 
+  /** The same, with the starts of their open calls that other branches have. */
+  entriesWithStarts() {
+    return this.#entries.queued(() => this.#entries.refreshWithStarts());
+  }
+
   /**
    * Appends the `items` that `decide` returns for the stored messages, or performs its `write` on the session; for the
-   * newer messages if another writer was first.
+   * newer messages if another writer was first. `hasStarts`: `decide` gets the starts that other branches have.
    *
    * @template {{ items?: any[], write?: (session: any, options: { expectedRevision: number }) => Promise<any> }} D
    * @param {(entries: import('../marked-entries.js').Entry[]) => D} decide
    * @returns {Promise<D>}
    */
-  change(decide) {
+  change(decide, { hasStarts = false } = {}) {
     return this.#entries.queued(() =>
       this.#entries.repeated(async () => {
-        const decision = decide(await this.#entries.refresh());
+        const entries = hasStarts ? this.#entries.refreshWithStarts() : this.#entries.refresh();
+        const decision = decide(await entries);
         await this.#entries.append(decision.items ?? []);
         if (decision.write) await decision.write(this.#session, { expectedRevision: this.#entries.revision });
         return decision;

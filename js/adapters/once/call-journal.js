@@ -2,8 +2,9 @@
 // already, in an answer of the model, gets a mark beside it. So does a start whose tool did not run after all.
 
 import { UNREADABLE } from '../interrupted.js';
+import { otherBranches } from '../other-branches.js';
 import { isSameJson } from '../plain.js';
-import { changeSession, KnownMessages, readPages } from '../session-messages.js';
+import { changeSession, KnownMessages } from '../session-messages.js';
 import { TaskQueue } from '../task-queue.js';
 import { argumentValue, isJsonText } from './json.js';
 import { currentInvocation, markMessage, markOf, markPart, newId } from './marks.js';
@@ -215,15 +216,7 @@ export class CallJournal extends TaskQueue {
 
   /** Adds the starts of a call that other branches have: it is one call in all of them. @param {JournaledCall} found */
   async #readOtherBranches(found, messages) {
-    const shared = new Set(messages.map(({ id }) => id));
-    for (const { branch, kind } of await this.#session.branches()) {
-      if (branch === this.#session.branch || kind === 'conflict') continue;
-      const others = await readPages(this.#session, branch);
-      withMarksOf(
-        found,
-        others.filter(({ id }) => !shared.has(id)),
-      );
-    }
+    for (const { own } of await otherBranches(this.#session, messages)) withMarksOf(found, own);
   }
 
   /** Stores that a start did not run the tool. */

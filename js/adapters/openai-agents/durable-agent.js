@@ -70,8 +70,9 @@ class DurableModel {
 async function begin(session, { callId }, own) {
   const { store } = session;
   const id = await session.getSessionId();
-  const decide = (history) => {
+  const decide = async (history) => {
     own.release();
+    await store.completeStarts(history);
     const call = history.call(callId);
     const key = JSON.stringify([id, call?.invocation]);
     const known = call && ToolRun.under(key);

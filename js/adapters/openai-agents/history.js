@@ -3,6 +3,7 @@
 import { INTERRUPTED } from '../interrupted.js';
 import { argumentValue } from '../once/json.js';
 import { currentInvocation, markMessage, markOf, marksAnew, newId } from '../once/marks.js';
+import { otherBranches, startedElsewhere } from '../other-branches.js';
 import { isSameJson } from '../plain.js';
 import { changeSession, KnownMessages, readMessages } from '../session-messages.js';
 import { TaskQueue } from '../task-queue.js';
@@ -186,6 +187,16 @@ export class History {
 
   get items() {
     return this.entries.map(({ item }) => item);
+  }
+
+  /** Adds the starts of calls that other branches have. @param {Set<string>} invocations */
+  addStarts(invocations) {
+    for (const { callId, invocation } of this.openCalls) if (invocations.has(invocation)) this.started.add(callId);
+  }
+
+  /** The newest calls of their ids that have no result. @returns {Call[]} */
+  get openCalls() {
+    return [...this.#newest.values()].flat().filter(({ result }) => result === null);
   }
 
   /** The items as a run gets them. An open call that no run has stored may have been executed where it comes from, as
@@ -451,6 +462,8 @@ export class HistoryStore extends TaskQueue {
   /** The last one that was read. @type {History | null} */
   #known = null;
   #knownOf = /** @type {any[]} */ ([]);
+  /** What has the starts of other branches. @type {WeakSet<History>} */
+  #complete = new WeakSet();
 
   constructor(session) {
     super();
@@ -465,6 +478,16 @@ export class HistoryStore extends TaskQueue {
     this.#known = new History(read);
     this.#knownOf = read.messages;
     return this.#known;
+  }
+
+  /** Adds to what was read the starts that other branches have of its open calls. @param {History} history */
+  async completeStarts(history) {
+    if (this.#complete.has(history)) return;
+    if (history.openCalls.length) {
+      const startsOf = (message) => blockOf(message).record.starts ?? [];
+      history.addStarts(await startedElsewhere(this.#session, this.#knownOf, startsOf));
+    }
+    this.#complete.add(history);
   }
 
   /** Appends what `change` returns for the history as it is, and erases what that removes; for the newer history if
@@ -487,23 +510,28 @@ export class HistoryStore extends TaskQueue {
       // Of two that remove the same, one has its append rejected. A notice is erased with what it is about.
       const isNotice = !messages.length && removes.length > 0;
       const appended = isNotice ? [recordMessage({ removes })] : messages;
-      if (!appended.length) return { made, before: history.revision, left: [] };
+      if (!appended.length) return { made, before: history.revision, left: [], notice: [] };
       const ids = await this.#messages.append(appended, history.revision);
-      return { made, before: history.revision, left: [...history.left, ...removes, ...(isNotice ? ids : [])] };
+      const left = [...history.left, ...removes];
+      return { made, before: history.revision, left, notice: isNotice ? ids : [] };
     };
-    const { made, before, left } = await changeSession(this.#session, () => this.read(), attempt);
+    const { made, before, left, notice } = await changeSession(this.#session, () => this.read(), attempt);
     const after = this.#session.revision;
-    await this.#erase(left);
+    await this.#erase(left, notice);
     return { made, before, after: left.length ? this.#session.revision : after };
   }
 
-  /** Erases messages that count no longer. While a run of the session is not over, or where another process does the
-   *  same, it is left to the next change. */
-  async #erase(ids) {
+  /** Erases messages that count no longer, unless another branch has them, and with all of them the notice that says
+   *  so. While a run of the session is not over, or where another process does the same, it is left to the next change.
+   *  @param {string[]} ids @param {string[]} notice */
+  async #erase(ids, notice) {
     if (!ids.length) return;
     const { messages } = await readMessages(this.#session);
-    const stored = new Set(messages.map(({ id }) => id));
-    const left = ids.filter((id) => stored.has(id));
+    const others = await otherBranches(this.#session, messages);
+    const shared = Math.max(0, ...others.map((branch) => branch.shared));
+    const isKept = messages.slice(0, shared).some(({ id }) => ids.includes(id));
+    const own = new Set(messages.slice(shared).map(({ id }) => id));
+    const left = [...ids, ...(isKept ? [] : notice)].filter((id) => own.has(id));
     try {
       if (left.length) await this.#session.deleteMessages(left);
     } catch (error) {

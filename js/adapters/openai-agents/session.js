@@ -78,6 +78,7 @@ export class AgentsSession {
   getItems(limit, runContext) {
     return this.store.queued(async () => {
       const history = await this.store.read();
+      if (isContext(runContext)) await this.store.completeStarts(history);
       const items = withoutOrphans(isContext(runContext) ? history.itemsOfRun : history.items);
       const read = limit === undefined ? items : limit > 0 ? newest(items, limit) : [];
       this.runOf(runContext).hasRead(read, history.blocks);
