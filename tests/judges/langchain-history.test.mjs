@@ -397,3 +397,35 @@ describe('r53 a chat message history of LangChain', () => {
     assert.throws(() => chatMessageHistory(session, { sessionId: 'a' }), { code: 'config_invalid' });
   });
 });
+
+test('r45 r53 a call whose arguments are no object is sent as one, and is stored as the model wrote it', async () => {
+  const written = ['{"city":', '["Paris"]', '"Paris"', '', '{"city":"Paris"}'];
+  const { session, history } = await newHistory();
+  const parts = written.map((text, at) => ({
+    type: 'tool',
+    callId: `c${at}`,
+    name: 'weather',
+    arguments: text,
+    result: 'r',
+  }));
+  await session.append([
+    { role: 'user', parts: [{ type: 'text', text: 'q' }] },
+    { role: 'assistant', parts },
+  ]);
+  await history.addMessages([new HumanMessage('q 2')]);
+  const messages = await history.getMessages();
+  const objects = [{ invalid_json: '{"city":' }, { value: ['Paris'] }, { value: 'Paris' }, {}, { city: 'Paris' }];
+  assert.deepEqual(
+    messages[1].tool_calls.map(({ args }) => args),
+    objects,
+  );
+  for (const { dialect, body } of [await sentToOpenAI(messages), await sentToAnthropic(messages)]) {
+    assert.deepEqual(
+      validate(body, dialect).filter(({ severity }) => severity === 'error'),
+      [],
+      dialect,
+    );
+  }
+  const { items } = await session.invocations({ payload: true });
+  assert.deepEqual(items.map(({ argumentsText }) => argumentsText).toReversed(), written);
+});

@@ -12,7 +12,8 @@ import {
 import { RethreadError } from '../../error.js';
 import { INTERRUPTED } from '../interrupted.js';
 import { asStored, recordOf, recordPart } from '../message-record.js';
-import { isSameJson } from '../plain.js';
+import { isJsonText } from '../once/json.js';
+import { isObject, isSameJson } from '../plain.js';
 
 const RECORD = 'langchain';
 const CLASSES = /** @type {Record<string, any>} */ ({
@@ -115,6 +116,12 @@ function resultMessage({ callId, name, result: { content, isError } }) {
   return storedOf(new ToolMessage({ content: text, tool_call_id: callId, name, status }));
 }
 
+/** The arguments of a call as an object, which providers require: as `render` sends what the model wrote otherwise. */
+function argumentsOf({ arguments: args = {}, argumentsText }) {
+  if (isObject(args)) return args;
+  return isJsonText(argumentsText ?? JSON.stringify(args)) ? { value: args } : { invalid_json: args };
+}
+
 /** The messages that a message without a record stands for. Results are not among them. */
 function derived({ role, parts }) {
   const content = parts
@@ -126,7 +133,7 @@ function derived({ role, parts }) {
       type: 'tool_call',
       id: call.callId,
       name: call.name,
-      args: call.arguments ?? {},
+      args: argumentsOf(call),
     }));
     return content || calls.length ? [storedOf(new AIMessage({ content, tool_calls: toolCalls }))] : [];
   }
