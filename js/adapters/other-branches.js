@@ -60,3 +60,19 @@ export async function startedElsewhere(session, messages, startsOf) {
   }
   return started;
 }
+
+/** Stores the result of a call that the branch which is shown does not have, in one that has it: somebody has shown
+ *  another one while the tool ran. False if none has the call.
+ *  @param {any} session @param {string} invocation @param {{ content: any, isError?: boolean }} result */
+export async function answerElsewhere(session, invocation, { content, isError = false }) {
+  const isCall = ({ parts }) => parts.some((part) => part.type === 'tool_call' && part.invocation === invocation);
+  for (const { branch, kind } of await session.branches()) {
+    if (branch === session.branch || kind === 'conflict') continue;
+    const { own } = await readOther(session, branch, new Map());
+    if (!own.some(isCall)) continue;
+    const part = { type: 'tool_result', callId: invocation, result: content, isError };
+    await session.append([{ role: 'tool', parts: [part] }], { branch });
+    return true;
+  }
+  return false;
+}

@@ -172,3 +172,27 @@ describe('r18 r38 r53 durableTools and once in a fork', () => {
     assert.equal(ran.length, 2);
   });
 });
+
+test('r18 r38 r53 a result that comes while another branch is shown is stored with its call', async () => {
+  const kinds = {
+    once: (session, execute) => once(session, { name: 'look', execute })({}, { callId: 'a' }),
+    durableTools: (session, execute) =>
+      durableTools({ look: { execute } }, session).look.execute({}, { toolCallId: 'a', messages: [] }),
+    'a durable agent': (session, execute) => invoke(agentsSession(session), lookTool([], { execute })),
+  };
+  for (const [kind, run] of Object.entries(kinds)) {
+    const session = await (await open()).session('s');
+    await agentsSession(session).addItems([user('q')], new RunContext());
+    const { branch } = await session.fork((await session.messages()).items[0].id);
+    await agentsSession(session).addItems([call('a')], new RunContext());
+    const execute = async () => {
+      await session.switchTo(branch);
+      return 'seen';
+    };
+    assert.equal(await run(session, execute), 'seen', kind);
+    await session.switchTo('main');
+    const [{ status, result: stored }] = (await session.invocations({ payload: true })).items;
+    assert.deepEqual([status, stored.content], ['ok', 'seen'], kind);
+    assert.equal(await run(session, () => assert.fail('ran twice')), 'seen', kind);
+  }
+});

@@ -63,11 +63,13 @@ export function lostCalls(entries, { isLeft = false } = {}) {
 }
 
 /** Stores the result of a call, unless it has one. It takes the place of the note that the call was interrupted.
+ *  `isElsewhere`: the branch that is shown has no such call.
  *  @param {import('./stored-chat.js').StoredChat} chat */
 export function storeResult(chat, callId, { result, isError = false }) {
   return chat.change((entries) => {
     const call = findCall(entries, callId)?.call;
-    if (!call || resultOfCall(call)) return {};
+    if (!call) return { isElsewhere: true };
+    if (resultOfCall(call)) return {};
     if (call.result === null) return { items: resultItems(callId, { result, isError }) };
     const answer = { type: 'tool_result', content: result, isError };
     return { write: (session, options) => session.answer(call.invocation, answer, options) };

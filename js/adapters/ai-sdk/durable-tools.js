@@ -4,6 +4,7 @@ import { RethreadError } from '../../error.js';
 import { Session } from '../../session.js';
 import { INTERRUPTED } from '../interrupted.js';
 import { findCall, lostCalls, resultOfCall, startItems, storeLost, storeResult } from './calls.js';
+import { answerElsewhere } from '../other-branches.js';
 import { liveAnswerOf, untilStored } from './under-way.js';
 import { isSameJson, plain } from '../plain.js';
 import { storedChat } from './stored-chat.js';
@@ -48,6 +49,7 @@ class DurableCall {
   #session;
   #chat;
   #callId;
+  #invocation = '';
   #signal;
   #input;
 
@@ -88,6 +90,7 @@ class DurableCall {
       // Of an answer that was stopped meanwhile, the model may have been told that the tool did not run.
       this.#signal?.throwIfAborted();
       own.claim(...keyOf(this.#session, call));
+      this.#invocation = call.invocation;
       return { items: startItems(entry, this.#callId), known: undefined };
     };
     return (await this.#chat.change(decide, { hasStarts: true })).known;
@@ -109,8 +112,13 @@ class DurableCall {
   }
 
   /** Stores the result. If that fails, the next request to the model stores it, or is not sent. */
-  async #end(result) {
-    await storeResult(this.#chat, this.#callId, result).catch(() => this.#chat.unstored.set(this.#callId, result));
+  async #end({ result, isError = false }) {
+    try {
+      const { isElsewhere } = await storeResult(this.#chat, this.#callId, { result, isError });
+      if (isElsewhere) await answerElsewhere(this.#session, this.#invocation, { content: result, isError });
+    } catch {
+      this.#chat.unstored.set(this.#callId, { result, isError });
+    }
   }
 
   async #invoke(invoke) {

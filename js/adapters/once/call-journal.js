@@ -2,7 +2,7 @@
 // already, in an answer of the model, gets a mark beside it. So does a start whose tool did not run after all.
 
 import { UNREADABLE } from '../interrupted.js';
-import { otherBranches } from '../other-branches.js';
+import { answerElsewhere, otherBranches } from '../other-branches.js';
 import { isSameJson } from '../plain.js';
 import { changeSession, KnownMessages } from '../session-messages.js';
 import { TaskQueue } from '../task-queue.js';
@@ -282,8 +282,9 @@ export class CallJournal extends TaskQueue {
       const { messages } = await this.#messages.read();
       const current = currentOf(messages, invocation);
       const isStored = error.code === 'wrong_state' && callsOf(messages, current)[0]?.result;
-      if (current === invocation && !isStored) throw error;
-      return current;
+      if (current !== invocation || isStored) return current;
+      if (error.code === 'not_found' && (await answerElsewhere(this.#session, invocation, result))) return invocation;
+      throw error;
     }
     await this.#messages.readAppended(revision, new Set([callId]), 0);
     const isAlone = isKnown && this.#session.revision === revision + 1;

@@ -66,7 +66,7 @@ class DurableModel {
 }
 
 /** Stores that the call starts, in an append that fails if another process was first. If the call has started already,
- *  returns the execution that is under way in this process, or its outcome. */
+ *  returns the execution that is under way in this process, or its outcome, as `known`. */
 async function begin(session, { callId }, own) {
   const { store } = session;
   const id = await session.getSessionId();
@@ -80,10 +80,9 @@ async function begin(session, { callId }, own) {
     const outcome = call?.result ? call.result.content : INTERRUPTED;
     if (call?.result || history.started.has(callId)) return { messages: [], known: { outcome } };
     if (call) own.claim(key);
-    return { messages: history.starting(callId) };
+    return { messages: history.starting(callId), invocation: call?.invocation };
   };
-  const { made } = await store.queued(() => store.change(decide));
-  return made.known;
+  return (await store.queued(() => store.change(decide))).made;
 }
 
 /** The text of an output, as the runner writes it; undefined for what it writes in another way. */
@@ -96,7 +95,7 @@ function textOf(output) {
 /** Stores the result of a call, in the form in which the runner will store it. Of another form it is the runner's to
  *  store; until then the call may have run. Where another process has stored that it was interrupted, it takes that
  *  one's place. */
-function end(session, run, { callId, name, namespace, caller }, text) {
+function end(session, run, { call: { callId, name, namespace, caller }, invocation }, text) {
   const { store } = session;
   const more = { ...(typeof namespace === 'string' && { namespace }), ...(caller && { caller }) };
   return store.queued(async () => {
@@ -104,21 +103,23 @@ function end(session, run, { callId, name, namespace, caller }, text) {
     const { made } = await store.change((history) => {
       const call = history.call(callId);
       if (call?.result?.content === INTERRUPTED) return { ...history.answered(item), early: [] };
-      // Without its call the result would be no part of the history: the run has no session.
-      if (!call || call.result !== null) return { messages: [], early: [] };
+      // Without its call the result would be no part of the history: the run has no session, or another branch has it.
+      if (!call) return { messages: [], early: [], isElsewhere: true };
+      if (call.result !== null) return { messages: [], early: [] };
       return { ...history.appended(history.sourced([item], RUN)), early: [item] };
     });
     run.addEarly(made.early);
+    if (made.isElsewhere && invocation) await store.answerElsewhere(invocation, text);
   });
 }
 
 /** Executes the tool, unless it has been started. */
 async function invokeOnce(session, own, { run, call, invoke, isGuarded }) {
-  const known = await begin(session, call, own);
+  const { known, invocation } = await begin(session, call, own);
   if (known) return known.outcome;
   const output = await invoke();
   const text = isGuarded ? undefined : textOf(output);
-  if (text !== undefined) await end(session, run, call, text);
+  if (text !== undefined) await end(session, run, { call, invocation }, text);
   return output;
 }
 

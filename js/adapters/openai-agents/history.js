@@ -3,7 +3,7 @@
 import { INTERRUPTED } from '../interrupted.js';
 import { argumentValue } from '../once/json.js';
 import { currentInvocation, markMessage, markOf, marksAnew, newId } from '../once/marks.js';
-import { otherBranches, startedElsewhere } from '../other-branches.js';
+import { answerElsewhere, otherBranches, startedElsewhere } from '../other-branches.js';
 import { isSameJson } from '../plain.js';
 import { changeSession, KnownMessages, readMessages } from '../session-messages.js';
 import { TaskQueue } from '../task-queue.js';
@@ -537,6 +537,11 @@ export class HistoryStore extends TaskQueue {
     } catch (error) {
       if (!['busy', 'wrong_state', 'not_found', 'conflict'].includes(error?.code)) throw error;
     }
+  }
+
+  /** Stores the result of a call of a branch that is not shown. @param {string} invocation @param {string} text */
+  answerElsewhere(invocation, text) {
+    return answerElsewhere(this.#session, invocation, { content: text });
   }
 
   async clear() {
