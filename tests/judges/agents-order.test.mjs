@@ -138,6 +138,18 @@ describe('r53 an id that comes again', () => {
     assert.deepEqual(await agents.popItem(), result('a', text('two')));
     assert.deepEqual((await agents.store.read()).items, items);
   });
+
+  test('r53 a second result of a call keeps no later turn from being compacted, and is not compacted', async () => {
+    const { session } = await newSession();
+    const asked = [];
+    const compact = async (items) => asked.push(items) && null;
+    const agents = agentsSession(session, { compact });
+    const items = [user('q'), call('a'), result('a', text('one'))];
+    await agents.addItems([...items, result('a', text('two'))]);
+    const agent = new Agent({ name: 'A', model: new ScriptedModel([[said('done')]]) });
+    await new Runner().run(agent, 'q 2', { session: agents });
+    assert.deepEqual(asked, [[...items, user('q 2'), said('done')]]);
+  });
 });
 
 test('r53 a state that goes on without a tool stores its next answer once', async () => {

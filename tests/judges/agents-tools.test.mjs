@@ -96,6 +96,9 @@ describe('r53 a tool runs once', () => {
     assert.deepEqual(ran, ['look']);
     const items = [user('q'), call('a'), result('a', seen), said('It may have run.')];
     assert.deepEqual(await agents.getItems(), items);
+    // Nor is it stored beside the result by a run that was told so before that came.
+    await agentsSession(session).addItems([result('a', { type: 'text', text: loser })], new RunContext());
+    assert.deepEqual((await agents.store.read()).items, items);
   });
 
   test('r53 calls of a shell are stored before they run, and their results with the next request', async () => {

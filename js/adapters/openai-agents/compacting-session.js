@@ -1,5 +1,6 @@
 // Compaction of the stored items after a turn, by a function of the application.
 
+import { withoutSecondResults } from './pairs.js';
 import { ItemCount } from './run-items.js';
 import { AgentsSession } from './session.js';
 
@@ -29,7 +30,8 @@ export class CompactingSession extends AgentsSession {
     const items = await this.getItems(undefined, runContext);
     await this.store.queued(async () => {
       const history = await this.store.read();
-      if (covers(items, history.itemsOfRun) && items.length === history.itemsOfRun.length) {
+      const all = withoutSecondResults(history.itemsOfRun);
+      if (covers(items, all) && items.length === all.length) {
         this.#receipts.set(ownership, history.revision);
       }
     });
@@ -49,7 +51,10 @@ export class CompactingSession extends AgentsSession {
     if (ownership !== undefined && !this.#owns(ownership, history, modelExchange)) return null;
     const { responseId = modelExchange?.responseId } = args;
     // No turn: the application may read the session, and others write.
-    const done = await this.#compact(structuredClone(history.itemsOfRun), { ...args, responseId });
+    const done = await this.#compact(structuredClone(withoutSecondResults(history.itemsOfRun)), {
+      ...args,
+      responseId,
+    });
     if (!done) return null;
     await this.store.queued(async () => {
       const { made, after } = await this.store.change((now) =>
@@ -63,6 +68,6 @@ export class CompactingSession extends AgentsSession {
 
   #owns(ownership, history, modelExchange) {
     if (ownership === null || this.#receipts.get(ownership) !== history.revision) return false;
-    return modelExchange !== undefined && covers(modelExchange.items, history.items);
+    return modelExchange !== undefined && covers(modelExchange.items, withoutSecondResults(history.items));
   }
 }

@@ -38,6 +38,19 @@ export function withoutOrphans(items) {
   });
 }
 
+/** Returns the items without second results of one call. Those of no call stay: nothing else says what they do. */
+export function withoutSecondResults(items) {
+  const answered = new Map();
+  return items.filter(({ type, callId }) => {
+    const callType = CALL_OF_RESULT[type];
+    const key = keyOf(callType ?? type, callId);
+    if (callType === undefined) answered.set(key, false);
+    const isSecond = callType !== undefined && answered.get(key) === true;
+    if (callType !== undefined && answered.has(key)) answered.set(key, true);
+    return !isSecond;
+  });
+}
+
 /** Returns the newest items, `limit` of them, and before these what they need: the call of each result, the calls of
  *  the same answer, and the reasoning that precedes them. */
 export function newest(items, limit) {
