@@ -11,3 +11,6 @@ export const NOT_RUN = 'Not run: this call was cancelled before it started.';
 /** Of a call whose arguments no tool can take: the model can make it again. */
 export const UNREADABLE =
   'Not run: the arguments of this call are not valid JSON. Make the call again with all of its arguments.';
+
+/** True for the stored result of a call that says that it has none. */
+export const isMissingResult = ({ content }) => content === INTERRUPTED || content === NOT_RUN;

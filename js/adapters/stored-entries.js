@@ -4,7 +4,7 @@
 import { newMessages } from './marked-messages.js';
 import { markValue } from './marks.js';
 import { readMarked } from './marked-entries.js';
-import { startedElsewhere } from './other-branches.js';
+import { listBranches, startedElsewhere } from './other-branches.js';
 import { ATTEMPTS, KnownMessages } from './session-messages.js';
 import { TaskQueue } from './task-queue.js';
 
@@ -16,8 +16,9 @@ export class StoredEntries extends TaskQueue {
   #stored = [];
   /** The same as messages of the library. @type {import('./marked-entries.js').Entry[]} */
   #read = [];
-  /** Those that have the starts of other branches. @type {import('./marked-entries.js').Entry[] | null} */
-  #complete = null;
+  /** The entries of which it is known which starts other branches have, with the invocations of these calls.
+   *  @type {WeakMap<object, Set<string>>} */
+  #complete = new WeakMap();
   #revision = -1;
   #branch = '';
   /** Ids that messages of this branch or of others have. */
@@ -46,6 +47,8 @@ export class StoredEntries extends TaskQueue {
     if (session.revision !== this.#revision || session.branch !== this.#branch) {
       const { revision, branch, messages } = await this.#known.read();
       [this.#revision, this.#branch, this.#stored] = [revision, branch, messages];
+      // The first time, it notes which branches are damaged: calls that come later are in none of them.
+      if (!this.#taken.size) await listBranches(session, messages);
       this.#read = readMarked(this.#format, messages);
       for (const { id } of messages) this.#taken.add(id);
     }
@@ -58,18 +61,25 @@ export class StoredEntries extends TaskQueue {
     return this.read();
   }
 
-  /** Reads what other tabs have stored, with the starts of its open calls that other branches have. */
-  async refreshWithStarts() {
+  /** Reads what other tabs have stored, with the starts of its open calls that other branches have; of one call, if an
+   *  id is passed: then a branch that cannot be read, and may have started it, is an error. @param {string} [callId] */
+  async refreshWithStarts(callId) {
     const entries = await this.refresh();
-    if (this.#complete === entries) return entries;
+    const known = this.#complete.get(entries) ?? new Set();
+    this.#complete.set(entries, known);
     const calls = entries.flatMap((entry) => entry.slots.map(({ neutral }) => ({ entry, call: neutral })));
     const open = calls.filter(({ call }) => call?.type === 'tool_call' && call.result === null);
-    if (open.length) {
-      const startsOf = ({ parts }) => parts.flatMap((part) => markValue(this.#format.name, part)?.starts ?? []);
-      const started = await startedElsewhere(this.#session, this.#stored, startsOf);
-      for (const { entry, call } of open) if (started.has(call.invocation)) entry.starts.add(call.callId);
+    const isAsked = ({ entry, call }) =>
+      (callId ?? call.callId) === call.callId && !entry.starts.has(call.callId) && !known.has(call.invocation);
+    const asked = open.filter(isAsked);
+    const startsOf = ({ parts }) => parts.flatMap((part) => markValue(this.#format.name, part)?.starts ?? []);
+    const invocations = asked.map(({ call }) => call.invocation);
+    const { started, doubted, damage } = await startedElsewhere(this.#session, this.#stored, invocations, startsOf);
+    if (damage && callId !== undefined) throw damage;
+    for (const { entry, call } of asked) {
+      if (started.has(call.invocation) || doubted.has(call.invocation)) entry.starts.add(call.callId);
+      known.add(call.invocation);
     }
-    this.#complete = entries;
     return entries;
   }
 

@@ -6,6 +6,8 @@ import { describe, test } from 'node:test';
 import { Agent, Runner, RunState, setTracingDisabled, tool } from '@openai/agents';
 import { once } from 'rethread/once';
 import { z } from 'zod';
+import { openings, waitFor } from '../bindings/once-senders.mjs';
+import { agentsSession } from 'rethread/openai-agents';
 import { call, elsewhere, newSession, said, ScriptedModel } from './agents.mjs';
 
 setTracingDisabled(true);
@@ -186,4 +188,45 @@ describe('r18 r53 a result of once of which the runner has another text', () => 
     await new Runner().run(agentOf(elsewhere(session), model), 'q 2', { session: agents });
     assert.match(model.requests[0][3].output.text, /^Interrupted: this call has no recorded result/);
   });
+});
+
+test('r18 r53 a result that another process has stored is not replaced by what a run was told of an unknown call', async () => {
+  const [first, second] = await openings(2);
+  const sending = [];
+  const execute = () => new Promise((resolve) => sending.push(resolve));
+  const agentOf = (session, model, errorFunction) => {
+    const send = once(session, { name: 'send_mail', execute });
+    const options = { name: 'send_mail', description: '', parameters: z.object({ to: z.string() }) };
+    return new Agent({
+      name: 'A',
+      model,
+      tools: [tool({ ...options, needsApproval: true, execute: send, errorFunction })],
+    });
+  };
+  const resume = async (agent, session, saved) => {
+    const state = await RunState.fromString(agent, saved);
+    for (const interruption of state.getInterruptions()) state.approve(interruption);
+    return new Runner().run(agent, state, { session });
+  };
+  const agents = agentsSession(first);
+  const agent = agentOf(first, new ScriptedModel([[mailed, said('One moment.')], [said('done')]]));
+  const saved = (await new Runner().run(agent, 'q', { session: agents })).state.toString();
+  const done = resume(agent, agents, saved);
+  await waitFor(() => sending.length);
+  // The result comes after this process was told that the call may have run, and before it stores that.
+  const errorFunction = async () => {
+    sending[0]('sent');
+    await done;
+    return 'Failed. Please try again.';
+  };
+  const other = agentOf(second, new ScriptedModel([[said('Who knows.')]]), errorFunction);
+  await resume(other, agentsSession(second), saved);
+  assert.deepEqual(await textsOf(agents), ['sent']);
+  const model = new ScriptedModel([[said('again')]]);
+  await new Runner().run(agentOf(first, model), 'q 2', { session: agents });
+  const told = model.requests[0].filter(({ type }) => type === 'function_call_result');
+  assert.deepEqual(
+    told.map(({ output }) => output.text),
+    ['sent'],
+  );
 });

@@ -5,10 +5,10 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Agent, RunContext, Runner, setTracingDisabled } from '@openai/agents';
 import { open } from 'rethread';
-import { durableTools, resumeUIMessages } from 'rethread/ai-sdk';
+import { durableTools, historyMiddleware, resumeUIMessages } from 'rethread/ai-sdk';
 import { once } from 'rethread/once';
 import { agentsSession } from 'rethread/openai-agents';
-import { MAY_HAVE_RUN, openings, waitFor } from '../bindings/once-senders.mjs';
+import { FailingStore, MAY_HAVE_RUN, openings, waitFor } from '../bindings/once-senders.mjs';
 import { MemoryLogStore } from '../packaging/projects/store/memory-log-store.js';
 import { call, lookTool, result, said, ScriptedModel, user } from './agents.mjs';
 
@@ -173,13 +173,15 @@ describe('r18 r38 r53 durableTools and once in a fork', () => {
   });
 });
 
+/** What executes the tool of the call a of a session. */
+const kinds = {
+  once: (session, execute) => once(session, { name: 'look', execute })({}, { callId: 'a' }),
+  durableTools: (session, execute) =>
+    durableTools({ look: { execute } }, session).look.execute({}, { toolCallId: 'a', messages: [] }),
+  'a durable agent': (session, execute) => invoke(agentsSession(session), lookTool([], { execute })),
+};
+
 test('r18 r38 r53 a result that comes while another branch is shown is stored with its call', async () => {
-  const kinds = {
-    once: (session, execute) => once(session, { name: 'look', execute })({}, { callId: 'a' }),
-    durableTools: (session, execute) =>
-      durableTools({ look: { execute } }, session).look.execute({}, { toolCallId: 'a', messages: [] }),
-    'a durable agent': (session, execute) => invoke(agentsSession(session), lookTool([], { execute })),
-  };
   for (const [kind, run] of Object.entries(kinds)) {
     const session = await (await open()).session('s');
     await agentsSession(session).addItems([user('q')], new RunContext());
@@ -194,5 +196,222 @@ test('r18 r38 r53 a result that comes while another branch is shown is stored wi
     const [{ status, result: stored }] = (await session.invocations({ payload: true })).items;
     assert.deepEqual([status, stored.content], ['ok', 'seen'], kind);
     assert.equal(await run(session, () => assert.fail('ran twice')), 'seen', kind);
+  }
+});
+
+/** A session that shows `main`, whose call a another branch, `branch`, does not have; and how another process has it. */
+async function sessionsWithCall(store) {
+  const [session, other] = await openings(2, store);
+  await agentsSession(session).addItems([user('q')], new RunContext());
+  const { branch } = await session.fork((await session.messages()).items[0].id);
+  await agentsSession(session).addItems([call('a')], new RunContext());
+  await other.refresh();
+  return { session, other, branch };
+}
+
+const stored = async (session) =>
+  (await session.invocations({ payload: true })).items.map(({ status, result: told }) => [status, told?.content]);
+
+/** The session, with a number of the reads of messages. */
+function counted(session) {
+  const reads = { count: 0 };
+  const proxy = new Proxy(session, {
+    get(target, name) {
+      const member = target[name];
+      if (name === 'messages') reads.count += 1;
+      return typeof member === 'function' ? member.bind(target) : member;
+    },
+  });
+  return { reads, session: proxy };
+}
+
+describe('r18 r38 r53 a result that comes while another branch is shown', () => {
+  for (const [kind, run] of Object.entries(kinds)) {
+    test(`r18 r38 r53 ${kind}: leaves the result that its call has by then`, async () => {
+      const { session, other, branch } = await sessionsWithCall();
+      const execute = async () => {
+        await session.switchTo(branch);
+        await other.refresh();
+        await other.answer('a', { type: 'tool_result', content: 'by a person' });
+        return 'seen';
+      };
+      assert.equal(await run(session, execute), 'seen');
+      await session.switchTo('main');
+      assert.deepEqual(await stored(session), [['ok', 'by a person']]);
+    });
+  }
+
+  test('r18 r38 r53 once: is stored once, also if the reply to that was lost', async () => {
+    const { session, branch } = await sessionsWithCall();
+    let lost = 0;
+    const losing = new Proxy(session, {
+      get(target, name) {
+        const member = target[name];
+        if (name !== 'append') return typeof member === 'function' ? member.bind(target) : member;
+        return async (messages, options) => {
+          const receipt = await target.append(messages, options);
+          if (options?.branch === undefined || lost) return receipt;
+          lost += 1;
+          throw new Error('the connection was lost');
+        };
+      },
+    });
+    const execute = async () => {
+      await session.switchTo(branch);
+      return 'seen';
+    };
+    assert.equal(await kinds.once(losing, execute), 'seen');
+    assert.equal(lost, 1);
+    await session.switchTo('main');
+    assert.deepEqual(await stored(session), [['ok', 'seen']]);
+  });
+
+  test('r18 r38 r53 a durable agent: replaces the note that its call was interrupted', async () => {
+    const { session, other, branch } = await sessionsWithCall();
+    const execute = async () => {
+      await session.switchTo(branch);
+      await other.refresh();
+      const note = { type: 'text', text: await invoke(agentsSession(other), lookTool([])) };
+      assert.match(note.text, /^Interrupted: /);
+      await agentsSession(other).addItems([result('a', note)], new RunContext());
+      return 'seen';
+    };
+    assert.equal(await kinds['a durable agent'](session, execute), 'seen');
+    await session.switchTo('main');
+    const items = await agentsSession(session).getItems();
+    assert.deepEqual(items.slice(1), [call('a'), result('a', { type: 'text', text: 'seen' })]);
+  });
+
+  test('r18 r38 r53 durableTools: is stored by the next request if the store fails, with its call and with no other one', async () => {
+    const store = new FailingStore();
+    const { session, branch } = await sessionsWithCall(store);
+    await session.append(
+      [{ role: 'assistant', parts: [{ type: 'tool', callId: 'a', name: 'look', arguments: '{}' }] }],
+      {
+        branch,
+      },
+    );
+    const execute = async () => {
+      await session.switchTo(branch);
+      store.failing = true;
+      return 'seen';
+    };
+    assert.equal(await kinds.durableTools(session, execute), 'seen');
+    store.failing = false;
+    const prompt = [{ role: 'user', content: [{ type: 'text', text: 'q' }] }];
+    await historyMiddleware(session).transformParams({ params: { prompt } });
+    const told = async (of) => {
+      const { items } = await session.messages({ branch: of });
+      const parts = items.flatMap((message) => message.parts);
+      return parts.filter(({ type }) => type === 'tool_call').map((part) => part.result?.content);
+    };
+    assert.deepEqual([await told('main'), await told(branch)], [['seen'], [undefined]]);
+  });
+});
+
+describe('r18 r38 r53 what branches cost', () => {
+  test('r38 r53 an append after popItem in a fork reads no other branch', async () => {
+    const { main, fork } = await forkedSession([user('q'), said('one'), user('q 1'), said('two')]);
+    for (let more = 0; more < 5; more += 1) await main.fork((await main.messages()).items.at(-1).id);
+    const { reads, session } = counted(fork);
+    const agents = agentsSession(session);
+    for (let popped = 0; popped < 3; popped += 1) await agents.popItem();
+    await agents.addItems([user('x')]);
+    reads.count = 0;
+    for (let more = 0; more < 3; more += 1) await agents.addItems([user('x')]);
+    assert.equal(reads.count, 3); // of its own end
+    assert.equal((await main.messages()).items.length, 4);
+  });
+
+  test('r18 r38 r53 the start of a tool reads no branch that cannot have its call', async () => {
+    const [main] = await openings(1);
+    await agentsSession(main).addItems([user('q'), said('one')], new RunContext());
+    const at = (await main.messages()).items.at(-1).id;
+    const counts = [];
+    for (const forks of [0, 20]) {
+      for (let more = 0; more < forks; more += 1) {
+        const { branch } = await main.fork(at);
+        await main.append([{ role: 'user', parts: [{ type: 'text', text: 'x' }] }], { branch });
+      }
+      await agentsSession(main).addItems([user('q 2'), call('a')], new RunContext());
+      const { reads, session } = counted(main);
+      assert.equal(await invoke(agentsSession(session), lookTool([])), 'seen');
+      counts.push(reads.count);
+    }
+    assert.equal(counts[1], counts[0]);
+  });
+});
+
+test('r07 r18 r38 r53 a damaged branch holds up no call that it cannot have, and neither getItems nor popItem', async () => {
+  for (const isKnown of [true, false]) {
+    const store = new MemoryLogStore();
+    const [main] = await openings(1, store);
+    await agentsSession(main).addItems([user('q'), call('a')], new RunContext());
+    const before = new Set(store.stored.get('s').records.keys());
+    const { branch } = await main.fork((await main.messages()).items.at(-1).id);
+    await main.append([{ role: 'user', parts: [{ type: 'text', text: 'x' }] }], { branch });
+    const { records } = store.stored.get('s');
+    // Of two new records one has the branch, the other one its message.
+    const added = [...records.keys()].filter((key) => !before.has(key));
+    assert.equal(added.length, 2);
+    for (const key of isKnown ? added : added.slice(0, 1))
+      records.set(key, { ...records.get(key), value: new Uint8Array([1, 2, 3]) });
+    const [session] = await openings(1, store);
+    const agents = agentsSession(session);
+    // It may have started the call.
+    await assert.rejects(invoke(agents, lookTool([], { errorFunction: null })), { code: 'corrupt_record' });
+    const [, , told] = await agents.getItems(undefined, new RunContext());
+    assert.match(told.output.text, /^Interrupted: /);
+    assert.deepEqual(await agents.popItem(), call('a'));
+    assert.deepEqual(await agents.getItems(), [user('q')]);
+    await agents.addItems([call('a')], new RunContext());
+    assert.equal(await invoke(agents, lookTool([])), 'seen');
+  }
+});
+
+describe('r18 r38 r53 calls of once in a fork', () => {
+  const mailed = call('a', { name: 'send_mail', arguments: '{"to":"ann"}' });
+
+  test('r18 r38 r53 a run in a fork is told that a call may have run which once has started in its parent', async () => {
+    const { main, fork } = await forkedSession([user('q'), mailed, said('One moment.')]);
+    const ends = [];
+    const execute = () => new Promise((resolve) => ends.push(resolve));
+    const send = (session) => once(session, { name: 'send_mail', execute })({ to: 'ann' }, { callId: 'a' });
+    const done = send(main);
+    await waitFor(() => ends.length);
+    const agents = agentsSession(fork);
+    const model = new ScriptedModel([[said('Who knows.')]]);
+    await new Runner().run(new Agent({ name: 'A', model }), 'q 2', { session: agents });
+    const told = model.requests[0].find(({ type }) => type === 'function_call_result');
+    assert.match(told.output.text, /^Interrupted: /);
+    // What a run was told takes no result's place.
+    await agents.addItems([{ ...told, name: 'send_mail' }], new RunContext());
+    ends[0]('sent');
+    assert.equal(await done, 'sent');
+    for (const session of [main, fork]) {
+      const results = (await agentsSession(session).getItems()).filter(({ type }) => type === 'function_call_result');
+      assert.deepEqual(
+        results.map(({ output }) => output.text),
+        ['sent'],
+      );
+    }
+  });
+
+  for (const kind of ['once', 'a durable agent']) {
+    for (const which of ['its parent', 'the fork itself']) {
+      test(`r18 r38 r53 ${kind}: a call that a fork has rewritten does not run again after ${which} started it`, async () => {
+        const { main, fork } = await forkedSession([user('q'), call('a'), said('One moment.')]);
+        await agentsSession(fork).popItem();
+        await main.refresh();
+        const [first, second] = which === 'its parent' ? [main, fork] : [fork, main];
+        const ran = [];
+        const execute = () => new Promise(() => ran.push('look'));
+        kinds[kind](first, execute).catch(() => {});
+        await waitFor(() => ran.length);
+        const told = await kinds[kind](second, execute).catch(({ message }) => message);
+        assert.match(told, /^Interrupted: /);
+        assert.equal(ran.length, 1);
+      });
+    }
   }
 });

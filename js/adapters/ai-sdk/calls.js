@@ -1,14 +1,12 @@
 // Calls of a stored chat: which are open, which were started, and what they are answered with.
 
-import { INTERRUPTED, NOT_RUN } from '../interrupted.js';
+import { INTERRUPTED, isMissingResult, NOT_RUN } from '../interrupted.js';
 import { continuation } from '../marked-messages.js';
+import { answerElsewhere } from '../other-branches.js';
 import { FORMAT } from './format.js';
 import { mark } from './marks.js';
 import { messageOf } from './read.js';
 import { isToolPart } from './tools.js';
-
-/** The texts of results that say that there is none. */
-const isMissing = ({ content }) => content === INTERRUPTED || content === NOT_RUN;
 
 /** The calls of a stored UI message as the session has them. */
 const callsOf = ({ slots }) =>
@@ -25,7 +23,7 @@ export function findCall(entries, callId) {
 }
 
 /** The result of a call, undefined for one that has none. */
-export const resultOfCall = ({ result }) => (result && !isMissing(result) ? result : undefined);
+export const resultOfCall = ({ result }) => (result && !isMissingResult(result) ? result : undefined);
 
 /** What `append` needs to store that the tool of a call begins. */
 export const startItems = (entry, callId) => continuation(FORMAT, entry, { changes: [mark({ starts: callId })] });
@@ -62,18 +60,19 @@ export function lostCalls(entries, { isLeft = false } = {}) {
     .map((call) => ({ call, mayHaveRun: entry.starts.has(call.callId) || !entry.durable.has(call.callId) }));
 }
 
-/** Stores the result of a call, unless it has one. It takes the place of the note that the call was interrupted.
- *  `isElsewhere`: the branch that is shown has no such call.
- *  @param {import('./stored-chat.js').StoredChat} chat */
-export function storeResult(chat, callId, { result, isError = false }) {
-  return chat.change((entries) => {
-    const call = findCall(entries, callId)?.call;
+/** Stores the result of a call, unless it has one. It takes the place of the note that the call was interrupted. If the
+ *  branch that is shown has no such call, it is stored in one that has it.
+ *  @param {any} session @param {import('./stored-chat.js').StoredChat} chat @param {string} invocation */
+export async function storeResult(session, chat, invocation, { result, isError = false }) {
+  const { isElsewhere } = await chat.change((entries) => {
+    const call = entries.flatMap(callsOf).find((one) => one.invocation === invocation);
     if (!call) return { isElsewhere: true };
     if (resultOfCall(call)) return {};
-    if (call.result === null) return { items: resultItems(callId, { result, isError }) };
+    if (call.result === null) return { items: resultItems(invocation, { result, isError }) };
     const answer = { type: 'tool_result', content: result, isError };
-    return { write: (session, options) => session.answer(call.invocation, answer, options) };
+    return { write: (target, options) => target.answer(invocation, answer, options) };
   });
+  if (isElsewhere) await answerElsewhere(session, invocation, { content: result, isError });
 }
 
 /** Notes that a call gets no result: its process ended. In a format of a provider, in which the note is told from a

@@ -4,7 +4,6 @@ import { RethreadError } from '../../error.js';
 import { Session } from '../../session.js';
 import { INTERRUPTED } from '../interrupted.js';
 import { findCall, lostCalls, resultOfCall, startItems, storeLost, storeResult } from './calls.js';
-import { answerElsewhere } from '../other-branches.js';
 import { liveAnswerOf, untilStored } from './under-way.js';
 import { isSameJson, plain } from '../plain.js';
 import { storedChat } from './stored-chat.js';
@@ -93,7 +92,7 @@ class DurableCall {
       this.#invocation = call.invocation;
       return { items: startItems(entry, this.#callId), known: undefined };
     };
-    return (await this.#chat.change(decide, { hasStarts: true })).known;
+    return (await this.#chat.change(decide, { startsOf: this.#callId })).known;
   }
 
   #unknownCall() {
@@ -114,10 +113,9 @@ class DurableCall {
   /** Stores the result. If that fails, the next request to the model stores it, or is not sent. */
   async #end({ result, isError = false }) {
     try {
-      const { isElsewhere } = await storeResult(this.#chat, this.#callId, { result, isError });
-      if (isElsewhere) await answerElsewhere(this.#session, this.#invocation, { content: result, isError });
+      await storeResult(this.#session, this.#chat, this.#invocation, { result, isError });
     } catch {
-      this.#chat.unstored.set(this.#callId, { result, isError });
+      this.#chat.unstored.set(this.#invocation, { result, isError });
     }
   }
 

@@ -102,9 +102,9 @@ class ModelJournal {
 
   /** Stores what is new in a prompt, and returns the warnings of the request. If that fails, nothing is sent. */
   async storePrompt(prompt) {
-    for (const [callId, result] of this.#chat.unstored) {
-      await storeResult(this.#chat, callId, result);
-      this.#chat.unstored.delete(callId);
+    for (const [invocation, result] of this.#chat.unstored) {
+      await storeResult(this.#session, this.#chat, invocation, result);
+      this.#chat.unstored.delete(invocation);
     }
     const { warnings } = await this.#chat.change((entries) => ({
       warnings: warningsOf(this.#session, entries, prompt),

@@ -32,7 +32,7 @@ export class StoredChat {
   #entries;
   /** Where the next answer begins a branch: after this stored message, or with `null` at the beginning. */
   #forkAfter = /** @type {string | null | undefined} */ (undefined);
-  /** Results of tools that could not be stored yet, by the id of their call. @type {Map<string, any>} */
+  /** Results of tools that could not be stored yet, by the invocation of their call. @type {Map<string, any>} */
   unstored = new Map();
 
   constructor(session) {
@@ -91,16 +91,19 @@ export class StoredChat {
 
   /**
    * Appends the `items` that `decide` returns for the stored messages, or performs its `write` on the session; for the
-   * newer messages if another writer was first. `hasStarts`: `decide` gets the starts that other branches have.
+   * newer messages if another writer was first. `startsOf`: `decide` gets the starts that other branches have of this
+   * call.
    *
    * @template {{ items?: any[], write?: (session: any, options: { expectedRevision: number }) => Promise<any> }} D
    * @param {(entries: import('../marked-entries.js').Entry[]) => D} decide
+   * @param {{ startsOf?: string }} [options]
    * @returns {Promise<D>}
    */
-  change(decide, { hasStarts = false } = {}) {
+  change(decide, { startsOf } = {}) {
     return this.#entries.queued(() =>
       this.#entries.repeated(async () => {
-        const entries = hasStarts ? this.#entries.refreshWithStarts() : this.#entries.refresh();
+        const isAsked = startsOf !== undefined;
+        const entries = isAsked ? this.#entries.refreshWithStarts(startsOf) : this.#entries.refresh();
         const decision = decide(await entries);
         await this.#entries.append(decision.items ?? []);
         if (decision.write) await decision.write(this.#session, { expectedRevision: this.#entries.revision });

@@ -2,12 +2,13 @@
 // already, in an answer of the model, gets a mark beside it. So does a start whose tool did not run after all.
 
 import { UNREADABLE } from '../interrupted.js';
-import { answerElsewhere, otherBranches } from '../other-branches.js';
+import { answerElsewhere, messagesElsewhere } from '../other-branches.js';
 import { isSameJson } from '../plain.js';
 import { changeSession, KnownMessages } from '../session-messages.js';
 import { TaskQueue } from '../task-queue.js';
+import { noteExecution } from './executions.js';
 import { argumentValue, isJsonText } from './json.js';
-import { currentInvocation, markMessage, markOf, markPart, newId } from './marks.js';
+import { currentInvocation, lineage, markMessage, markOf, markPart, newId } from './marks.js';
 import { SharedRun } from './shared-run.js';
 
 /** Results that a store did not take, by session and call: of this process, which may open a session anew for
@@ -17,10 +18,10 @@ const unsaved = new Map();
 /** `written`: the arguments as the model wrote them, if the loop says so.
  *  @typedef {{ callId: string, name: string, arguments: any, written?: string }} ToolCall */
 /** @typedef {{ content: any, isError: boolean }} ToolResult */
-/** `origin`: the first invocation that it had; `argumentsText`: as the model wrote them; `starts`: how often its tool has begun; `unsettled`: the starts of which
- *  nobody has said that they did not run it; `withdrawn`: those that did not.
- *  @typedef {ToolCall & { argumentsText: string, invocation: string, origin: string, result: ToolResult | null, starts: number,
- *    unsettled: Set<string>, withdrawn: Set<string> }} JournaledCall */
+/** `origin`: the first invocation that it had; `argumentsText`: as the model wrote them; `starts`: how often its tool
+ *  has begun; `unsettled`: the starts of which nobody has said that they did not run it; `withdrawn`: those that did not.
+ *  @typedef {ToolCall & { argumentsText: string, invocation: string, origin: string, result: ToolResult | null,
+ *    starts: number, unsettled: Set<string>, withdrawn: Set<string> }} JournaledCall */
 /** `callId`: as it is stored. @typedef {{ invocation: string, origin: string, callId: string }} CallKey */
 /** `begun`: the tool may run. `unknown`: it may have run before. `ambiguous`: as many calls could be meant.
  *  `unreadable`: the model wrote no JSON; `isTold`: it has the result that says so.
@@ -90,7 +91,8 @@ function callsOf(messages, id) {
  *  the model has spoken since. Who executed its answer then may have run it. */
 function isLeftBehind({ invocation }, [answer, ...later]) {
   if (readMessage(answer).mark) return false;
-  const first = later.findIndex((message) => readMessage(message).mark?.invocation === invocation);
+  const isJournaled = ({ mark }) => mark?.invocation === invocation && (mark.start ?? mark.withdrawn) !== undefined;
+  const first = later.findIndex((message) => isJournaled(readMessage(message)));
   const before = first < 0 ? later : later.slice(0, first);
   return answer.source?.type === 'history' || before.some((message) => readMessage(message).isTurn);
 }
@@ -105,20 +107,23 @@ function withMarks(call, messages) {
     found.starts = 1;
     found.unsettled.add(LEFT_BEHIND);
   }
-  return withMarksOf(found, messages);
+  return withMarksOf(found, messages, ({ invocation }) => invocation === found.invocation);
 }
 
-/** The call with the marks of messages that others of the session may precede or follow. @param {JournaledCall} found */
-function withMarksOf(found, messages) {
+/** The call with the marks of messages that others of the session may precede or follow.
+ *  @param {JournaledCall} found @param {any[]} messages
+ *  @param {(mark: import('./marks.js').CallMark) => boolean} isOwn */
+function withMarksOf(found, messages, isOwn) {
   for (const message of messages) {
     const { mark } = readMessage(message);
-    if (mark?.invocation !== found.invocation) continue;
+    if (!mark || !isOwn(mark)) continue;
     found.origin = mark.was?.[0] ?? found.origin;
     if (mark.withdrawn !== undefined) {
       found.withdrawn.add(mark.withdrawn);
       found.unsettled.delete(mark.withdrawn);
       continue;
     }
+    if (mark.start === undefined) continue;
     found.starts += 1;
     if (!found.withdrawn.has(mark.start)) found.unsettled.add(mark.start);
     // Those that the tool got; the model may have written them otherwise.
@@ -216,7 +221,13 @@ export class CallJournal extends TaskQueue {
 
   /** Adds the starts of a call that other branches have: it is one call in all of them. @param {JournaledCall} found */
   async #readOtherBranches(found, messages) {
-    for (const { own } of await otherBranches(this.#session, messages)) withMarksOf(found, own);
+    const marksOf = (some) => some.map((message) => readMessage(message).mark);
+    const invocations = lineage(marksOf(messages), found.invocation);
+    for (const own of await messagesElsewhere(this.#session, messages, found.invocation)) {
+      const theirs = marksOf(own);
+      const isOne = ({ invocation }) => lineage(theirs, invocation).some((one) => invocations.includes(one));
+      withMarksOf(found, own, isOne);
+    }
   }
 
   /** Stores that a start did not run the tool. */
@@ -282,10 +293,13 @@ export class CallJournal extends TaskQueue {
       const { messages } = await this.#messages.read();
       const current = currentOf(messages, invocation);
       const isStored = error.code === 'wrong_state' && callsOf(messages, current)[0]?.result;
+      // The reply to an earlier attempt was lost.
+      if (isStored && isSameJson(isStored.content, result.content)) noteExecution(this.#session, current);
       if (current !== invocation || isStored) return current;
       if (error.code === 'not_found' && (await answerElsewhere(this.#session, invocation, result))) return invocation;
       throw error;
     }
+    noteExecution(this.#session, invocation);
     await this.#messages.readAppended(revision, new Set([callId]), 0);
     const isAlone = isKnown && this.#session.revision === revision + 1;
     return isAlone ? invocation : currentOf((await this.#messages.read()).messages, invocation);

@@ -5,8 +5,8 @@ import { recordOf, recordPart } from '../message-record.js';
 /** The name of the part with the mark. */
 const RECORD = 'once';
 
-/** `arguments`: those that the tool got, if the call has others. `withdrawn`: the start that did not run the tool. `was`: the invocations that
- *  the call had before its message was written anew.
+/** `arguments`: those that the tool got, if the call has others. `withdrawn`: the start that did not run the tool.
+ *  `was`: the invocations that the call had before its message was written anew; a mark may say that alone.
  *  @typedef {{ invocation: string, start?: string, withdrawn?: string, arguments?: any, was?: string[] }} CallMark */
 
 /** @returns {CallMark | undefined} */
@@ -28,6 +28,12 @@ export function newId() {
  *  @param {(CallMark | undefined)[]} marks of all messages, oldest first @param {string} invocation */
 export const currentInvocation = (marks, invocation) =>
   marks.findLast((mark) => mark?.was?.includes(invocation))?.invocation ?? invocation;
+
+/** The invocations that a call has, or had before its message was written anew.
+ *  @param {(CallMark | undefined)[]} marks @param {string} invocation @returns {string[]} */
+export const lineage = (marks, invocation) => [
+  ...new Set([invocation, ...marks.flatMap((mark) => (mark?.invocation === invocation ? (mark.was ?? []) : []))]),
+];
 
 /** The marks of a call whose message is written anew, with another invocation.
  *  @param {CallMark[]} marks @param {string} invocation

@@ -59,7 +59,9 @@ class DurableModel {
       const run = this.#session.runOf();
       const known = (await store.read()).items;
       const items = asStored([...run.unstored(asStored(input), known), ...output.map(storedItem)]);
-      await store.change((history) => history.retold(items) ?? history.appended(history.sourced(items, RUN)));
+      await store.change(
+        (history) => history.retold(items, store.executed) ?? history.appended(history.sourced(items, RUN)),
+      );
       run.addEarly(items);
     });
   }
@@ -72,9 +74,12 @@ async function begin(session, { callId }, own) {
   const id = await session.getSessionId();
   const decide = async (history) => {
     own.release();
-    await store.completeStarts(history);
     const call = history.call(callId);
     const key = JSON.stringify([id, call?.invocation]);
+    if (call && !call.result && !ToolRun.under(key)) {
+      const damage = await store.completeStarts(history, ({ invocation }) => invocation === call.invocation);
+      if (damage) throw damage;
+    }
     const known = call && ToolRun.under(key);
     if (known) return { messages: [], known };
     const outcome = call?.result ? call.result.content : INTERRUPTED;
@@ -104,12 +109,12 @@ function end(session, run, { call: { callId, name, namespace, caller }, invocati
       const call = history.call(callId);
       if (call?.result?.content === INTERRUPTED) return { ...history.answered(item), early: [] };
       // Without its call the result would be no part of the history: the run has no session, or another branch has it.
-      if (!call) return { messages: [], early: [], isElsewhere: true };
+      if (!call) return { messages: [], early: [], isElsewhere: true, item };
       if (call.result !== null) return { messages: [], early: [] };
       return { ...history.appended(history.sourced([item], RUN)), early: [item] };
     });
     run.addEarly(made.early);
-    if (made.isElsewhere && invocation) await store.answerElsewhere(invocation, text);
+    if (made.isElsewhere && invocation) await store.answerElsewhere(invocation, made.item, text);
   });
 }
 

@@ -1,12 +1,9 @@
-// The items of a session in their order: read from its messages, and changed by one append.
+// The items of a session in their order: read from its messages, and the messages that change them.
 
 import { INTERRUPTED } from '../interrupted.js';
 import { argumentValue } from '../once/json.js';
-import { currentInvocation, markMessage, markOf, marksAnew, newId } from '../once/marks.js';
-import { answerElsewhere, otherBranches, startedElsewhere } from '../other-branches.js';
+import { currentInvocation, lineage, markMessage, markOf, marksAnew, newId } from '../once/marks.js';
 import { isSameJson } from '../plain.js';
-import { changeSession, KnownMessages, readMessages } from '../session-messages.js';
-import { TaskQueue } from '../task-queue.js';
 import {
   messagesOf,
   plainResultMessage,
@@ -37,6 +34,9 @@ export const RUN = { type: 'external', id: 'openai-agents' };
 
 /** What was read of messages that have not changed. */
 const readings = new WeakMap();
+
+/** The ids of calls of which a message says that they start. @returns {string[]} */
+export const startsOf = (message) => blockOf(message).record.starts ?? [];
 
 function blockOf(message) {
   const reading = readings.get(message) ?? { ...readMessage(message), mark: markOf(message) };
@@ -128,6 +128,8 @@ export class History {
   #untold = new WeakMap();
   /** The calls that items are. @type {Map<object, Call>} */
   #calls = new Map();
+  /** The invocations of calls that a branch may have started which cannot be read. @type {Set<string>} */
+  #doubted = new Set();
 
   /** @param {{ revision: number, messages: any[] }} read */
   constructor({ revision, messages }) {
@@ -138,6 +140,8 @@ export class History {
     this.started = started;
     /** The invocations of calls that `once` has started. @type {Set<string>} */
     this.begun = begun;
+    /** True if the session has other branches, which may have the same calls. */
+    this.isForked = false;
     /** The ids of messages that were removed and not erased yet. */
     this.left = left;
     for (const block of this.blocks) this.#tellCalls(block);
@@ -189,9 +193,12 @@ export class History {
     return this.entries.map(({ item }) => item);
   }
 
-  /** Adds the starts of calls that other branches have. @param {Set<string>} invocations */
-  addStarts(invocations) {
-    for (const { callId, invocation } of this.openCalls) if (invocations.has(invocation)) this.started.add(callId);
+  /** Adds what other branches say of open calls.
+   *  @param {{ started: Set<string>, begun: Set<string>, doubted: Set<string> }} told */
+  addStarts({ started, begun, doubted }) {
+    for (const { callId, invocation } of this.openCalls) if (started.has(invocation)) this.started.add(callId);
+    for (const invocation of begun) this.begun.add(invocation);
+    for (const invocation of doubted) this.#doubted.add(invocation);
   }
 
   /** The newest calls of their ids that have no result. @returns {Call[]} */
@@ -203,7 +210,8 @@ export class History {
    *  one that `once` has started may have been, and gets the result that says so: the SDK would not send it, and the
    *  model would make it again. */
   get itemsOfRun() {
-    const mayHaveRun = ({ invocation, block }) => block.source?.id !== RUN.id || this.begun.has(invocation);
+    const mayHaveRun = ({ invocation, block }) =>
+      block.source?.id !== RUN.id || this.begun.has(invocation) || this.#doubted.has(invocation);
     return this.blocks.flatMap((block) => [...block.items, ...this.#resultsOf(block, mayHaveRun)]);
   }
 
@@ -266,13 +274,15 @@ export class History {
 
   /** Returns the change that puts results as a run has them in the place of those that `once` has stored, if they
    *  differ: the runner has a text of its own for an error, and a guardrail may have replaced an output. What the tool
-   *  returned stays known to `once`. @param {any[]} items @returns {any} */
-  retold(items) {
+   *  returned stays known to `once`. The result of another process stays: this one does not know what it was told.
+   *  @param {any[]} items @param {Set<string>} executed the invocations of results that come from executions here
+   *  @returns {any} */
+  retold(items, executed) {
     const results = items.filter((item) => item.type === 'function_call_result' && !isInterruption(item));
     const places = new Map();
     for (const callId of new Set(results.map((item) => item.callId))) {
       const own = results.filter((item) => item.callId === callId);
-      const stored = (this.#newest.get(callId) ?? []).filter((call) => this.#isOfOnce(call));
+      const stored = (this.#newest.get(callId) ?? []).filter((call) => this.#isOfOnce(call, executed));
       const untold = stored.filter((call) => !take(own, (item) => isSameJson(resultItem(call), item)));
       for (const [at, call] of untold.slice(0, own.length).entries())
         places.set(
@@ -289,10 +299,12 @@ export class History {
     return { ...this.replaced(start, entries), isRetold: true };
   }
 
-  /** True for a call of a run whose result `once` has stored, and no item has. @param {Call} call */
-  #isOfOnce({ result, isTold, invocation, block }) {
-    if (result === null || isTold || block.mark) return false;
-    return this.begun.has(invocation);
+  /** True for a call of a run whose result `once` has stored here, and no item has.
+   *  @param {Call} call @param {Set<string>} executed */
+  #isOfOnce({ result, isTold, invocation, block }, executed) {
+    if (result === null || isTold || block.mark || !this.begun.has(invocation)) return false;
+    const marks = this.blocks.map(({ mark }) => mark);
+    return lineage(marks, invocation).some((one) => executed.has(one));
   }
 
   /** The call of a result that needs no record: stored with its call, it is the last item. @returns {Call | undefined} */
@@ -413,14 +425,19 @@ export class History {
     const stored = kept.map(({ item }) => this.#calls.get(item));
     const left = going.flatMap(({ calls }) => calls).filter((call) => !stored.includes(call));
     const marks = going.flatMap(({ mark }) => mark ?? []);
+    const answered = kept.flatMap(({ item }) => (item.type === 'function_call_result' ? [item.callId] : []));
+    // Another branch may start the call, or has.
+    const isShared = ({ callId, result }) => this.isForked && result === null && !answered.includes(callId);
     const renewed = kept.map((entry, at) => {
       const { item } = entry;
       if (item.type === 'function_call_result')
         return { ...entry, outcome: entry.outcome ?? this.#outcomeOf(item, going) };
       const place = left.findIndex(({ callId }) => item.type === 'function_call' && callId === item.callId);
       const call = stored[at] ?? (place < 0 ? undefined : left.splice(place, 1)[0]);
-      const own = marks.filter(({ invocation }) => invocation === call?.invocation);
-      if (!call || !own.length) return entry;
+      if (!call) return entry;
+      const noted = marks.filter(({ invocation }) => invocation === call.invocation);
+      const own = !noted.length && isShared(call) ? [{ invocation: call.invocation }] : noted;
+      if (!own.length) return entry;
       const invocation = newId();
       return { ...entry, invocation, marks: marksAnew(own, invocation, (mark) => argumentsOf(mark, item, call)) };
     });
@@ -452,100 +469,5 @@ export class History {
     const call = this.#told.get(item);
     if (!call) return block;
     return this.blocks.indexOf(call.block) < this.blocks.indexOf(block) ? call.block : block;
-  }
-}
-
-/** Reads and changes the items of one session. */
-export class HistoryStore extends TaskQueue {
-  #session;
-  #messages;
-  /** The last one that was read. @type {History | null} */
-  #known = null;
-  #knownOf = /** @type {any[]} */ ([]);
-  /** What has the starts of other branches. @type {WeakSet<History>} */
-  #complete = new WeakSet();
-
-  constructor(session) {
-    super();
-    this.#session = session;
-    this.#messages = new KnownMessages(session);
-  }
-
-  /** @returns {Promise<History>} */
-  async read() {
-    const read = await this.#messages.read();
-    if (this.#known && this.#knownOf === read.messages) return this.#known;
-    this.#known = new History(read);
-    this.#knownOf = read.messages;
-    return this.#known;
-  }
-
-  /** Adds to what was read the starts that other branches have of its open calls. @param {History} history */
-  async completeStarts(history) {
-    if (this.#complete.has(history)) return;
-    if (history.openCalls.length) {
-      const startsOf = (message) => blockOf(message).record.starts ?? [];
-      history.addStarts(await startedElsewhere(this.#session, this.#knownOf, startsOf));
-    }
-    this.#complete.add(history);
-  }
-
-  /** Appends what `change` returns for the history as it is, and erases what that removes; for the newer history if
-   *  another writer was first, and after a change that is `isRetold`.
-   *  @template {{ messages: any[], removes?: string[], isRetold?: boolean }} C
-   *  @param {(history: History) => C | Promise<C>} change
-   *  @returns {Promise<{ made: C, before: number, after: number }>} the revisions before and after */
-  async change(change) {
-    for (;;) {
-      const changed = await this.#changeOnce(change);
-      if (!changed.made.isRetold) return changed;
-    }
-  }
-
-  /** @template {{ messages: any[], removes?: string[] }} C @param {(history: History) => C | Promise<C>} change */
-  async #changeOnce(change) {
-    const attempt = async (history) => {
-      const made = await change(history);
-      const { messages, removes = [] } = made;
-      // Of two that remove the same, one has its append rejected. A notice is erased with what it is about.
-      const isNotice = !messages.length && removes.length > 0;
-      const appended = isNotice ? [recordMessage({ removes })] : messages;
-      if (!appended.length) return { made, before: history.revision, left: [], notice: [] };
-      const ids = await this.#messages.append(appended, history.revision);
-      const left = [...history.left, ...removes];
-      return { made, before: history.revision, left, notice: isNotice ? ids : [] };
-    };
-    const { made, before, left, notice } = await changeSession(this.#session, () => this.read(), attempt);
-    const after = this.#session.revision;
-    await this.#erase(left, notice);
-    return { made, before, after: left.length ? this.#session.revision : after };
-  }
-
-  /** Erases messages that count no longer, unless another branch has them, and with all of them the notice that says
-   *  so. While a run of the session is not over, or where another process does the same, it is left to the next change.
-   *  @param {string[]} ids @param {string[]} notice */
-  async #erase(ids, notice) {
-    if (!ids.length) return;
-    const { messages } = await readMessages(this.#session);
-    const others = await otherBranches(this.#session, messages);
-    const shared = Math.max(0, ...others.map((branch) => branch.shared));
-    const isKept = messages.slice(0, shared).some(({ id }) => ids.includes(id));
-    const own = new Set(messages.slice(shared).map(({ id }) => id));
-    const left = [...ids, ...(isKept ? [] : notice)].filter((id) => own.has(id));
-    try {
-      if (left.length) await this.#session.deleteMessages(left);
-    } catch (error) {
-      if (!['busy', 'wrong_state', 'not_found', 'conflict'].includes(error?.code)) throw error;
-    }
-  }
-
-  /** Stores the result of a call of a branch that is not shown. @param {string} invocation @param {string} text */
-  answerElsewhere(invocation, text) {
-    return answerElsewhere(this.#session, invocation, { content: text });
-  }
-
-  async clear() {
-    await this.#session.clear();
-    this.#known = null;
   }
 }

@@ -4,7 +4,8 @@ import { RethreadError } from '../../error.js';
 import { asStored } from '../message-record.js';
 import { canonicalJson, isSameJson } from '../plain.js';
 import { durableAgent } from './durable-agent.js';
-import { HistoryStore, RUN } from './history.js';
+import { RUN } from './history.js';
+import { HistoryStore } from './history-store.js';
 import { checkedItems } from './checked-items.js';
 import { newest, withoutOrphans } from './pairs.js';
 import { RunItems } from './run-items.js';
@@ -166,9 +167,11 @@ export class AgentsSession {
    *  @param {any[]} items @param {object} [runContext] @param {{ id: string, digest: string }} [operation] */
   async append(items, runContext, operation) {
     const run = this.runOf(runContext);
-    const changed = await this.store.change((history) => {
+    const answered = new Set(items.filter(({ type }) => type === 'function_call_result').map(({ callId }) => callId));
+    const changed = await this.store.change(async (history) => {
       if (operation && isApplied(history, operation)) return { messages: [], end() {} };
-      const retold = isContext(runContext) ? history.retold(items) : undefined;
+      if (isContext(runContext)) await this.store.completeStarts(history, ({ callId }) => answered.has(callId));
+      const retold = isContext(runContext) ? history.retold(items, this.store.executed) : undefined;
       return retold ?? run.change(history, history.sourced(items, sourceOf(runContext)), operation);
     });
     changed.made.end();
