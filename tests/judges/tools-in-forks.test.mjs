@@ -3,11 +3,12 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { Agent, RunContext, Runner, setTracingDisabled } from '@openai/agents';
+import { Agent, RunContext, Runner, RunState, setTracingDisabled, tool } from '@openai/agents';
 import { open } from 'rethread';
 import { durableTools, historyMiddleware, resumeUIMessages } from 'rethread/ai-sdk';
 import { once } from 'rethread/once';
 import { agentsSession } from 'rethread/openai-agents';
+import { z } from 'zod';
 import { FailingStore, MAY_HAVE_RUN, openings, waitFor } from '../bindings/once-senders.mjs';
 import { MemoryLogStore } from '../packaging/projects/store/memory-log-store.js';
 import { call, lookTool, result, said, ScriptedModel, user } from './agents.mjs';
@@ -396,6 +397,51 @@ describe('r18 r38 r53 calls of once in a fork', () => {
       );
     }
   });
+
+  for (const kind of ['plain', 'durable']) {
+    test(`r18 r38 r53 a call that a ${kind} run resumes in a fork gets the result of its parent`, async () => {
+      const [main, fork] = await openings(2);
+      const ends = [];
+      const execute = () => new Promise((resolve) => ends.push(resolve));
+      const agentOf = (session, model) => {
+        const options = { name: 'send_mail', description: '', parameters: z.object({ to: z.string() }) };
+        const send = once(session, { name: 'send_mail', execute });
+        const mail = tool({
+          ...options,
+          needsApproval: true,
+          execute: send,
+          errorFunction: (_, { message }) => message,
+        });
+        const agent = new Agent({ name: 'A', model, tools: [mail] });
+        return kind === 'durable' ? agentsSession(session).durable(agent) : agent;
+      };
+      const resume = async (agent, session, saved) => {
+        const state = await RunState.fromString(agent, saved);
+        for (const interruption of state.getInterruptions()) state.approve(interruption);
+        return new Runner().run(agent, state, { session: agentsSession(session) });
+      };
+      const agent = agentOf(main, new ScriptedModel([[mailed, said('One moment.')], [said('done')]]));
+      const waiting = await new Runner().run(agent, 'q', { session: agentsSession(main) });
+      const saved = waiting.state.toString();
+      await showFork(main, fork);
+      const done = resume(agent, main, saved);
+      await waitFor(() => ends.length);
+      const model = new ScriptedModel([[said('Who knows.')]]);
+      await resume(agentOf(fork, model), fork, saved);
+      assert.match(model.requests[0].at(-1).output.text, /^Interrupted: /);
+      ends[0]('sent');
+      await done;
+      for (const session of [main, fork]) {
+        const results = (await agentsSession(session).getItems()).filter(({ type }) => type === 'function_call_result');
+        assert.deepEqual(
+          results.map(({ output }) => output.text),
+          ['sent'],
+          kind,
+        );
+      }
+      assert.equal(ends.length, 1);
+    });
+  }
 
   for (const kind of ['once', 'a durable agent']) {
     for (const which of ['its parent', 'the fork itself']) {

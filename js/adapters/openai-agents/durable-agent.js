@@ -59,9 +59,10 @@ class DurableModel {
       const run = this.#session.runOf();
       const known = (await store.read()).items;
       const items = asStored([...run.unstored(asStored(input), known), ...output.map(storedItem)]);
-      await store.change(
-        (history) => history.retold(items, store.executed) ?? history.appended(history.sourced(items, RUN)),
-      );
+      await store.change(async (history) => {
+        await store.completeAnswered(history, items);
+        return history.retold(items, store.executed) ?? history.appended(history.sourced(items, RUN));
+      });
       run.addEarly(items);
     });
   }

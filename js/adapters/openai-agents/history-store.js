@@ -61,6 +61,12 @@ export class HistoryStore extends TaskQueue {
     return asked.map((invocation) => known.get(invocation)).find((damage) => damage !== undefined);
   }
 
+  /** The same for the calls that these items answer. @param {History} history @param {any[]} items */
+  completeAnswered(history, items) {
+    const answered = new Set(items.flatMap(({ type, callId }) => (type === 'function_call_result' ? [callId] : [])));
+    return this.completeStarts(history, ({ callId }) => answered.has(callId));
+  }
+
   /** Appends what `change` returns for the history as it is, and erases what that removes; for the newer history if
    *  another writer was first, and after a change that is `isRetold`.
    *  @template {{ messages: any[], removes?: string[], isRetold?: boolean }} C
@@ -119,7 +125,11 @@ export class HistoryStore extends TaskQueue {
   /** Stores the result of a call of a branch that is not shown.
    *  @param {string} invocation @param {any} item the result @param {string} text that of the result */
   answerElsewhere(invocation, item, text) {
-    const replaced = (messages, revision) => new History({ revision, messages }).answered(item).messages;
+    const replaced = (messages, revision) => {
+      const history = new History({ revision, messages });
+      history.isForked = true;
+      return history.answered(item).messages;
+    };
     return answerElsewhere(this.#session, invocation, { content: text }, replaced);
   }
 

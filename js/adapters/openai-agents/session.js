@@ -167,10 +167,9 @@ export class AgentsSession {
    *  @param {any[]} items @param {object} [runContext] @param {{ id: string, digest: string }} [operation] */
   async append(items, runContext, operation) {
     const run = this.runOf(runContext);
-    const answered = new Set(items.filter(({ type }) => type === 'function_call_result').map(({ callId }) => callId));
     const changed = await this.store.change(async (history) => {
       if (operation && isApplied(history, operation)) return { messages: [], end() {} };
-      if (isContext(runContext)) await this.store.completeStarts(history, ({ callId }) => answered.has(callId));
+      if (isContext(runContext)) await this.store.completeAnswered(history, items);
       const retold = isContext(runContext) ? history.retold(items, this.store.executed) : undefined;
       return retold ?? run.change(history, history.sourced(items, sourceOf(runContext)), operation);
     });
