@@ -77,7 +77,7 @@ async function begin(session, { callId }, own) {
     own.release();
     const call = history.call(callId);
     const key = JSON.stringify([id, call?.invocation]);
-    if (call && !call.result && !ToolRun.under(key)) {
+    if (call && !call.result && !history.started.has(callId) && !ToolRun.under(key)) {
       const damage = await store.completeStarts(history, ({ invocation }) => invocation === call.invocation);
       if (damage) throw damage;
     }

@@ -17,6 +17,8 @@ export class HistoryStore extends TaskQueue {
   /** The calls of which it is known what other branches say, with the error of one that cannot be read.
    *  @type {WeakMap<History, Map<string, any>>} */
   #complete = new WeakMap();
+  /** The calls that `once` has started in other branches, as far as that was read. */
+  #begun = new Set();
   /** Messages that were removed in a branch, and that others keep. */
   #kept = { branch: '', ids: new Set() };
 
@@ -39,29 +41,32 @@ export class HistoryStore extends TaskQueue {
     // The first time, it notes which branches are damaged: calls that come later are in none of them.
     if (!this.#known || history.openCalls.length)
       history.isForked = (await listBranches(this.#session, read.messages)).others.length > 0;
+    history.addStarts({ started: new Set(), begun: this.#begun, doubted: new Set() });
     [this.#known, this.#knownOf] = [history, read.messages];
     return history;
   }
 
-  /** Adds to what was read the starts that other branches have of its open calls, of those that nobody knows to have
-   *  started. Returns the error of a branch that cannot be read, and may have started one: a run is told that it may
+  /** Adds to what was read the starts that other branches have of its open calls, by default of those that nobody knows
+   *  to have started. Returns the error of a branch that cannot be read, and may have started one: a run is told that it may
    *  have run.
    *  @param {History} history @param {(call: import('./history.js').Call) => boolean} [isAsked] */
-  async completeStarts(history, isAsked = () => true) {
+  async completeStarts(history, isAsked = ({ callId }) => !history.started.has(callId)) {
     const known = this.#complete.get(history) ?? new Map();
     this.#complete.set(history, known);
-    const isOpen = ({ callId, invocation }) => !history.started.has(callId) && !history.begun.has(invocation);
-    const asked = history.openCalls.filter((call) => isOpen(call) && isAsked(call)).map(({ invocation }) => invocation);
+    const open = history.openCalls.filter((call) => !history.begun.has(call.invocation) && isAsked(call));
+    const asked = open.map(({ invocation }) => invocation);
     const invocations = asked.filter((invocation) => !known.has(invocation));
     if (invocations.length) {
       const { damage, ...told } = await startedElsewhere(this.#session, this.#knownOf, invocations, startsOf);
       history.addStarts(told);
+      for (const one of told.begun) this.#begun.add(one);
       for (const one of invocations) known.set(one, told.doubted.has(one) ? damage : undefined);
     }
     return asked.map((invocation) => known.get(invocation)).find((damage) => damage !== undefined);
   }
 
-  /** The same for the calls that these items answer. @param {History} history @param {any[]} items */
+  /** The same for the calls that these items answer: what a run was told of one that `once` has started elsewhere is no
+   *  result. @param {History} history @param {any[]} items */
   completeAnswered(history, items) {
     const answered = new Set(items.flatMap(({ type, callId }) => (type === 'function_call_result' ? [callId] : [])));
     return this.completeStarts(history, ({ callId }) => answered.has(callId));
