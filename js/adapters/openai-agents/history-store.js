@@ -46,9 +46,9 @@ export class HistoryStore extends TaskQueue {
     return history;
   }
 
-  /** Adds to what was read the starts that other branches have of its open calls, by default of those that nobody knows
-   *  to have started. Returns the error of a branch that cannot be read, and may have started one: a run is told that it may
-   *  have run.
+  /** Adds to what was read the starts that other branches have of its open calls, by default of those that nobody
+   *  knows to have started. Returns the error of a branch that cannot be read, and may have started one: a run is
+   *  told that it may have run.
    *  @param {History} history @param {(call: import('./history.js').Call) => boolean} [isAsked] */
   async completeStarts(history, isAsked = ({ callId }) => !history.started.has(callId)) {
     const known = this.#complete.get(history) ?? new Map();
