@@ -2,7 +2,7 @@
 // run in all of them.
 
 import { isMissingResult } from './interrupted.js';
-import { currentInvocation, lineage, markOf } from './once/marks.js';
+import { currentInvocation, lineage, markOf, startMarks } from './once/marks.js';
 import { ATTEMPTS, readPages } from './session-messages.js';
 
 const PAGE = 1000;
@@ -200,9 +200,7 @@ function startedIn(messages, { shared, own }, startsOf) {
 /** The invocations that `once` has started in these messages. */
 function begunIn(own) {
   const marks = own.flatMap((message) => markOf(message) ?? []);
-  const withdrawn = new Set(marks.map((mark) => mark.withdrawn));
-  const begun = marks.filter(({ start }) => start !== undefined && !withdrawn.has(start));
-  return new Set(begun.flatMap(({ invocation }) => lineage(marks, invocation)));
+  return new Set(startMarks(marks).flatMap(({ invocation }) => lineage(marks, invocation)));
 }
 
 /** What other branches say of calls of the branch that is shown: `started`, by the messages of which `startsOf` returns

@@ -35,6 +35,12 @@ export const lineage = (marks, invocation) => [
   ...new Set([invocation, ...marks.flatMap((mark) => (mark?.invocation === invocation ? (mark.was ?? []) : []))]),
 ];
 
+/** The marks of starts whose tools may have run. @param {CallMark[]} marks @returns {CallMark[]} */
+export function startMarks(marks) {
+  const withdrawn = new Set(marks.map((mark) => mark.withdrawn));
+  return marks.filter(({ start }) => start !== undefined && !withdrawn.has(start));
+}
+
 /** The marks of a call whose message is written anew, with another invocation.
  *  @param {CallMark[]} marks @param {string} invocation
  *  @param {(mark: CallMark) => any} argumentsOf Those that the tool got, undefined if the call itself has them. */

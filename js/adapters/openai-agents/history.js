@@ -2,7 +2,7 @@
 
 import { INTERRUPTED } from '../interrupted.js';
 import { argumentValue } from '../once/json.js';
-import { currentInvocation, lineage, markMessage, markOf, marksAnew, newId } from '../once/marks.js';
+import { currentInvocation, lineage, markMessage, markOf, marksAnew, newId, startMarks } from '../once/marks.js';
 import { isSameJson } from '../plain.js';
 import {
   messagesOf,
@@ -69,9 +69,7 @@ function countedBlocks(messages) {
 /** The invocations of calls that `once` has started: their tools may have run. @param {Block[]} blocks */
 function begunCalls(blocks) {
   const marks = blocks.flatMap(({ mark }) => mark ?? []);
-  const withdrawn = new Set(marks.map((mark) => mark.withdrawn));
-  const begun = marks.filter(({ start }) => start !== undefined && !withdrawn.has(start));
-  return new Set(begun.map(({ invocation }) => currentInvocation(marks, invocation)));
+  return new Set(startMarks(marks).map(({ invocation }) => currentInvocation(marks, invocation)));
 }
 
 const hasResultOf = (call, item) =>
