@@ -182,7 +182,7 @@ describe('r18 r53 a result of once of which the runner has another text', () => 
       assert.equal(sending.length, 1);
     });
 
-  test('r18 r53 of a call that was killed in its tool is that it may have run, in each later run', async () => {
+  test('r18 r53 of a call that was killed in its tool is that it may have run, in the next run', async () => {
     const { session, agents, agentOf } = await waitingRun();
     const model = new ScriptedModel([[said('Who knows.')]]);
     await new Runner().run(agentOf(elsewhere(session), model), 'q 2', { session: agents });
