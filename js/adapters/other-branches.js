@@ -198,24 +198,30 @@ function startedIn(messages, { shared, own }, startsOf) {
 }
 
 /** The invocations that `once` has started in these messages. */
-function begunIn(own) {
+function startedByOnceIn(own) {
   const marks = own.flatMap((message) => markOf(message) ?? []);
   return new Set(startMarks(marks).flatMap(({ invocation }) => lineage(marks, invocation)));
 }
 
-/** What other branches say of calls of the branch that is shown: `started`, by the messages of which `startsOf` returns
- *  the ids of the calls that they start; `begun` by `once`. `doubted`: a branch that may have them cannot be read.
+/** What other branches say of calls of the branch that is shown. `started`: the calls that their messages start, by
+ *  what `startsOf` returns of each; `startedByOnce`: those that `once` has started; `doubted`: those of which a branch
+ *  that may have them cannot be read.
  *  @param {any} session @param {any[]} messages @param {string[]} invocations
  *  @param {(message: any) => string[]} startsOf */
 export async function startedElsewhere(session, messages, invocations, startsOf) {
-  const told = { started: new Set(), begun: new Set(), doubted: new Set(), damage: /** @type {unknown} */ (undefined) };
+  const told = {
+    started: new Set(),
+    startedByOnce: new Set(),
+    doubted: new Set(),
+    damage: /** @type {unknown} */ (undefined),
+  };
   if (!invocations.length) return told;
   for (const { calls, damage, ...other } of await branchesWith(session, messages, invocations)) {
-    const [started, begun] = [startedIn(messages, other, startsOf), begunIn(other.own)];
+    const [started, startedByOnce] = [startedIn(messages, other, startsOf), startedByOnceIn(other.own)];
     for (const { invocation, invocations: all } of calls) {
       if (damage) told.doubted.add(invocation);
       if (all.some((one) => started.has(one))) told.started.add(invocation);
-      if (all.some((one) => begun.has(one))) told.begun.add(invocation);
+      if (all.some((one) => startedByOnce.has(one))) told.startedByOnce.add(invocation);
     }
     told.damage ??= damage;
   }

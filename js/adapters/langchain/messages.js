@@ -12,7 +12,7 @@ import {
 import { RethreadError } from '../../error.js';
 import { INTERRUPTED } from '../interrupted.js';
 import { asStored, recordOf, recordPart } from '../message-record.js';
-import { isJsonText } from '../once/json.js';
+import { isJsonText } from '../call-arguments.js';
 import { isObject, isSameJson } from '../plain.js';
 
 const RECORD = 'langchain';

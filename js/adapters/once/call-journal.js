@@ -7,7 +7,7 @@ import { isSameJson } from '../plain.js';
 import { changeSession, KnownMessages } from '../session-messages.js';
 import { TaskQueue } from '../task-queue.js';
 import { noteExecution } from './executions.js';
-import { argumentValue, isJsonText } from './json.js';
+import { argumentValue, isJsonText } from '../call-arguments.js';
 import { currentInvocation, lineage, markMessage, markOf, markPart, newId } from './marks.js';
 import { SharedRun } from './shared-run.js';
 

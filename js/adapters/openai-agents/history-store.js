@@ -18,7 +18,7 @@ export class HistoryStore extends TaskQueue {
    *  @type {WeakMap<History, Map<string, any>>} */
   #complete = new WeakMap();
   /** The calls that `once` has started in other branches, as far as that was read. */
-  #begun = new Set();
+  #startedByOnce = new Set();
   /** Messages that were removed in a branch, and that others keep. */
   #kept = { branch: '', ids: new Set() };
 
@@ -41,7 +41,7 @@ export class HistoryStore extends TaskQueue {
     // The first time, it notes which branches are damaged: calls that come later are in none of them.
     if (!this.#known || history.openCalls.length)
       history.isForked = (await listBranches(this.#session, read.messages)).others.length > 0;
-    history.addStarts({ started: new Set(), begun: this.#begun, doubted: new Set() });
+    history.addStarts({ started: new Set(), startedByOnce: this.#startedByOnce, doubted: new Set() });
     [this.#known, this.#knownOf] = [history, read.messages];
     return history;
   }
@@ -53,13 +53,13 @@ export class HistoryStore extends TaskQueue {
   async completeStarts(history, isAsked = ({ callId }) => !history.started.has(callId)) {
     const known = this.#complete.get(history) ?? new Map();
     this.#complete.set(history, known);
-    const open = history.openCalls.filter((call) => !history.begun.has(call.invocation) && isAsked(call));
+    const open = history.openCalls.filter((call) => !history.startedByOnce.has(call.invocation) && isAsked(call));
     const asked = open.map(({ invocation }) => invocation);
     const invocations = asked.filter((invocation) => !known.has(invocation));
     if (invocations.length) {
       const { damage, ...told } = await startedElsewhere(this.#session, this.#knownOf, invocations, startsOf);
       history.addStarts(told);
-      for (const one of told.begun) this.#begun.add(one);
+      for (const one of told.startedByOnce) this.#startedByOnce.add(one);
       for (const one of invocations) known.set(one, told.doubted.has(one) ? damage : undefined);
     }
     return asked.map((invocation) => known.get(invocation)).find((damage) => damage !== undefined);

@@ -1,7 +1,7 @@
 // The items of a session in their order: read from its messages, and the messages that change them.
 
 import { INTERRUPTED } from '../interrupted.js';
-import { argumentValue } from '../once/json.js';
+import { argumentValue } from '../call-arguments.js';
 import { currentInvocation, lineage, markMessage, markOf, marksAnew, newId, startMarks } from '../once/marks.js';
 import { isSameJson } from '../plain.js';
 import {
@@ -62,12 +62,12 @@ function countedBlocks(messages) {
   const counted = blocks.filter(({ id }) => !removed.has(id));
   const start = counted.findLastIndex(({ record }) => record.startsHistory);
   const left = blocks.flatMap(({ id }) => (removed.has(id) ? [id] : []));
-  const started = { started: startedCalls(counted), begun: begunCalls(counted) };
+  const started = { started: startedCalls(counted), startedByOnce: callsStartedByOnce(counted) };
   return { blocks: start < 0 ? counted : counted.slice(start), left, ...started };
 }
 
 /** The invocations of calls that `once` has started: their tools may have run. @param {Block[]} blocks */
-function begunCalls(blocks) {
+function callsStartedByOnce(blocks) {
   const marks = blocks.flatMap(({ mark }) => mark ?? []);
   return new Set(startMarks(marks).map(({ invocation }) => currentInvocation(marks, invocation)));
 }
@@ -100,7 +100,7 @@ const keptArguments = (mark, item, { argumentsText }) =>
 const executedArguments = (mark, item, call) =>
   mark.arguments ?? (hasArgumentsOf(item, call) ? undefined : argumentValue(call.argumentsText));
 
-/** The ids of calls whose tools have begun, and may have run: those that have no result. */
+/** The ids of calls whose tools have started, and may have run: those that have no result. */
 function startedCalls(blocks) {
   const started = new Set();
   const answered = new Set();
@@ -132,12 +132,12 @@ export class History {
   /** @param {{ revision: number, messages: any[] }} read */
   constructor({ revision, messages }) {
     this.revision = revision;
-    const { blocks, left, started, begun } = countedBlocks(messages);
+    const { blocks, left, started, startedByOnce } = countedBlocks(messages);
     this.blocks = blocks;
     /** The ids of calls that may have run and have no result. @type {Set<string>} */
     this.started = started;
     /** The invocations of calls that `once` has started. @type {Set<string>} */
-    this.begun = begun;
+    this.startedByOnce = startedByOnce;
     /** True if the session has other branches, which may have the same calls. */
     this.isForked = false;
     /** The ids of messages that were removed and not erased yet. */
@@ -192,10 +192,10 @@ export class History {
   }
 
   /** Adds what other branches say of open calls.
-   *  @param {{ started: Set<string>, begun: Set<string>, doubted: Set<string> }} told */
-  addStarts({ started, begun, doubted }) {
+   *  @param {{ started: Set<string>, startedByOnce: Set<string>, doubted: Set<string> }} told */
+  addStarts({ started, startedByOnce, doubted }) {
     for (const { callId, invocation } of this.openCalls) if (started.has(invocation)) this.started.add(callId);
-    for (const invocation of begun) this.begun.add(invocation);
+    for (const invocation of startedByOnce) this.startedByOnce.add(invocation);
     for (const invocation of doubted) this.#doubted.add(invocation);
   }
 
@@ -209,7 +209,7 @@ export class History {
    *  model would make it again. */
   get itemsOfRun() {
     const mayHaveRun = ({ invocation, block }) =>
-      block.source?.id !== RUN.id || this.begun.has(invocation) || this.#doubted.has(invocation);
+      block.source?.id !== RUN.id || this.startedByOnce.has(invocation) || this.#doubted.has(invocation);
     return this.blocks.flatMap((block) => [...block.items, ...this.#resultsOf(block, mayHaveRun)]);
   }
 
@@ -267,7 +267,7 @@ export class History {
    *  model was told so, or that the tool took too long, and the result may still come. @param {Entry} entry */
   #isUnknownToOnce({ item, source }) {
     const call = source?.id === RUN.id ? this.#callFor(item) : undefined;
-    return call !== undefined && call.result === null && this.begun.has(call.invocation);
+    return call !== undefined && call.result === null && this.startedByOnce.has(call.invocation);
   }
 
   /** Returns the change that puts results as a run has them in the place of those that `once` has stored, if they
@@ -300,7 +300,7 @@ export class History {
   /** True for a call of a run whose result `once` has stored here, and no item has.
    *  @param {Call} call @param {Set<string>} executed */
   #isOfOnce({ result, isTold, invocation, block }, executed) {
-    if (result === null || isTold || block.mark || !this.begun.has(invocation)) return false;
+    if (result === null || isTold || block.mark || !this.startedByOnce.has(invocation)) return false;
     const marks = this.blocks.map(({ mark }) => mark);
     return lineage(marks, invocation).some((one) => executed.has(one));
   }
