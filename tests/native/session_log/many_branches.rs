@@ -159,13 +159,14 @@ fn r38_a_branch_that_is_left_keeps_its_row_among_many() {
     let before = rows(&opened(&store));
     // Another process chooses other branches, while this one goes on with the one that it shows.
     let near = opened(&store);
-    show(&store, &opened(&store), 90);
+    show(&store, &opened(&store), 20);
     say(&store, &near, "x", 1);
+    assert!(!near.borrow().has_unread_branches());
     assert_eq!((ids(&near).join(" "), near.borrow().branch_number()), ("a x".into(), 70));
     show(&store, &opened(&store), 0);
     block_on(refresh(&store, &near)).unwrap();
     say(&store, &near, "y", 1);
-    assert_eq!(rows(&opened(&store)), before);
+    assert_eq!((rows(&opened(&store)), rows(&near)), (before.clone(), before));
     assert_eq!(ids(&branch(&store, &opened(&store), 70)).join(" "), "a x y");
     assert_eq!(ids(&branch(&store, &opened(&store), 0)).join(" "), "a b");
 }
@@ -196,26 +197,40 @@ fn r38_r07_rows_that_cannot_be_read_fail_what_needs_them_and_are_reported_then()
 }
 
 #[test]
-fn r38_a_row_that_was_read_meanwhile_is_not_lost_to_a_refresh() {
+fn r38_rows_that_are_read_while_the_session_is_refreshed_or_written_are_as_new_as_what_is_known() {
     let store = MemoryStore::default();
-    with_forks(&store, 1);
+    let main = with_forks(&store, 1);
     add_forks(&store, 100);
-    let (near, far) = (opened(&store), opened(&store));
-    say(&store, &fork(&store, &far, 1), "x", 1);
-    let spy = Spy { waits: true.into(), ..Spy::new(&store) };
-    // Both read at once, and the refresh began before the rows were there.
-    let (mut refreshing, mut reading) = (pin!(refresh(&spy, &near)), pin!(read_all_branches(&spy, &near)));
+    show(&store, &main, 80);
     let mut context = Context::from_waker(Waker::noop());
-    let (mut refreshed, mut is_read) = (false, false);
-    for _ in 0..1_000 {
-        refreshed = refreshed || matches!(refreshing.as_mut().poll(&mut context), Poll::Ready(Ok(_)));
-        is_read = is_read || matches!(reading.as_mut().poll(&mut context), Poll::Ready(Ok(())));
-        if refreshed && is_read {
-            break;
-        }
+    let mut polls = |work: &mut std::pin::Pin<&mut dyn Future<Output = bool>>, count: usize| {
+        (0..count).any(|_| work.as_mut().poll(&mut context) == Poll::Ready(true))
+    };
+    for at in 0..12_u64 {
+        let (near, spy) = (opened(&store), Spy { waits: true.into(), ..Spy::new(&store) });
+        // Another process forks, and this one begins to refresh, and to read the rows.
+        say(&store, &fork(&store, &opened(&store), 1), &format!("x{at}"), 1);
+        show(&store, &opened(&store), 80);
+        let mut refreshing = pin!(async { refresh(&spy, &near).await.is_ok() });
+        let mut reading = pin!(async { read_all_branches(&spy, &near).await.is_ok() });
+        let (refreshing, reading): (&mut std::pin::Pin<&mut dyn Future<Output = bool>>, _) =
+            (&mut (refreshing.as_mut() as _), &mut (reading.as_mut() as _));
+        let is_refreshed = polls(refreshing, usize::try_from(at).unwrap());
+        assert!(polls(reading, 1_000));
+        assert!(is_refreshed || polls(refreshing, 1_000));
+        let rows = |log: &RefCell<SessionLog>| log.borrow().directory().rows().count() as u64;
+        assert!(near.borrow().has_unread_branches() || rows(&near) == 102 + at, "{at}: {}", rows(&near));
+        block_on(read_all_branches(&store, &near)).unwrap();
+        assert_eq!((near.borrow().head.branch_count, rows(&near)), (101 + at, 102 + at), "{at}");
     }
-    assert!(refreshed && is_read);
-    block_on(read_all_branches(&store, &near)).unwrap();
-    assert_eq!((near.borrow().head.branch_count, near.borrow().directory().rows().count()), (101, 102));
-    assert_eq!(near.borrow().directory().row(101).unwrap().first.as_deref(), Some("x"));
+    // The fork that is shown gets its first message while the rows are read.
+    let (near, spy) = (opened(&store), Spy { waits: true.into(), ..Spy::new(&store) });
+    let mut reading = pin!(async { read_all_branches(&spy, &near).await.is_ok() });
+    let reading: &mut std::pin::Pin<&mut dyn Future<Output = bool>> = &mut (reading.as_mut() as _);
+    while spy.directory_rows.get() == 0 {
+        assert!(!polls(reading, 1));
+    }
+    say(&store, &near, "y", 1);
+    assert!(polls(reading, 1_000));
+    assert_eq!(near.borrow().directory().row(80).unwrap().first.as_deref(), Some("y"));
 }
