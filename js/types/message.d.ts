@@ -100,22 +100,24 @@ export interface NewMessage
     | { type: "refusal"; text: string; phase?: "commentary" | "final_answer" }
     /** Data of the application: kept for rendering, never sent. */
     | { type: "data"; name: string; value: unknown }
-    /** Assistant messages only. A call as a view has it. Without a result the call is open. */
+    /** Assistant messages only. A call as a view has it. Without a result the call is open; without `argumentsText` a
+     *  string in `arguments` is JSON text. */
     | {
         type: "tool";
         call: Pick<ToolInvocation, "callId" | "name" | "arguments" | "argumentsText" | "result" | "finishedAt"> &
           Partial<ToolInvocation>;
       }
     /** Assistant messages only. A call as `Session.messages` returns it; without `name` the call itself is missing, and
-     *  it is `invalid_input`. */
+     *  it is `invalid_input`. `arguments` is as above. */
     | (Extract<Part, { type: "tool_call" }> &
         Pick<ToolInvocation, "callId" | "name" | "arguments" | "argumentsText" | "result" | "finishedAt"> &
         Partial<ToolInvocation>)
     /** A block of one dialect, which only that dialect is sent. Those of a message have one dialect. */
     | { type: "opaque"; dialect: Dialect; value: unknown }
-    /** Assistant messages only. Without `result` the call is open; a string in `arguments` is JSON text. Freshness
-     *  starts at `finishedAt`, else at the message's `createdAt`, else at `at`, else now. A time that is given is whole
-     *  milliseconds since the epoch: `NaN` is `invalid_input`. */
+    /** Assistant messages only. Without `result` the call is open; a string in `arguments` is JSON text. A call with the
+     *  name "" is stored, and sent with the name "unnamed". Freshness starts at `finishedAt`, else at the message's
+     *  `createdAt`, else at `at`, else now. A time that is given is whole milliseconds since the epoch: `NaN` is
+     *  `invalid_input`. */
     | {
         type: "tool";
         callId?: string;

@@ -246,21 +246,24 @@ fn read_call(part: JsonRef<'_>) -> Result<NewCall> {
         let id = shown.text("id").map(Cow::into_owned);
         return read_shown_call(shown, EarlierCall::read(id, shown, part)?);
     }
-    let name = part.text("name").filter(|name| !name.is_empty());
+    // An empty name is kept: a model may have written it.
+    let name = part.text("name");
     Ok(NewCall {
         call_id: part.text("callId").unwrap_or_default().into_owned(),
         name: name.ok_or_else(|| Error::invalid("a part of type \"tool\" has a `name`"))?.into_owned(),
-        arguments: match part.find("arguments") {
-            // A string is JSON text, as a model writes it.
-            Some(arguments) => {
-                arguments.as_json_str().map_or_else(|| Arguments::Value(arguments.to_owned()), Arguments::Text)
-            }
-            None => Arguments::Text(JsonStr::new("{}")),
-        },
+        arguments: read_arguments(part),
         result: read_result(part, "result"),
         finished_at: read_time(part, "finishedAt")?,
         earlier: EarlierCall::default(),
     })
+}
+
+/// Reads the member `arguments` of a call. A string is JSON text, as a model writes it.
+fn read_arguments(call: JsonRef<'_>) -> Arguments {
+    match call.find("arguments") {
+        Some(given) => given.as_json_str().map_or_else(|| Arguments::Value(given.to_owned()), Arguments::Text),
+        None => Arguments::Text(JsonStr::new("{}")),
+    }
 }
 
 /// Reads a part that `messages` returned.
@@ -278,14 +281,16 @@ fn read_stored_call(part: JsonRef<'_>) -> Result<NewCall> {
 /// Reads the call of a view's part, or a stored one.
 fn read_shown_call(call: JsonRef<'_>, earlier: EarlierCall) -> Result<NewCall> {
     let name = call.text("name");
-    let arguments = call.json_str("argumentsText").map(Arguments::Text);
-    let parsed = || call.find("arguments").map(|value| Arguments::Value(value.to_owned()));
-    let arguments = arguments.or_else(parsed).unwrap_or_else(|| Arguments::Text(JsonStr::new("{}")));
+    let written = call.json_str("argumentsText").map(Arguments::Text);
+    // The input of a custom tool may be a string that is no JSON text.
+    let value =
+        || call.find("arguments").filter(|_| earlier.data.is_value).map(|value| Arguments::Value(value.to_owned()));
+    let received = written.map(|text| earlier.data.exact(text)).or_else(value);
     let result = call.find("result").and_then(|result| read_result(result, "content"));
     Ok(NewCall {
         call_id: call.text("callId").unwrap_or_default().into_owned(),
         name: name.ok_or_else(|| Error::invalid("the `call` of a part of type \"tool\" has a `name`"))?.into_owned(),
-        arguments: earlier.data.exact(arguments),
+        arguments: received.unwrap_or_else(|| earlier.data.exact(read_arguments(call))),
         result: result.map(|result| ToolResult {
             content: earlier.data.exact_result(result.content),
             dialect: earlier.data.result_dialect,

@@ -61,8 +61,11 @@ pub struct Branch {
 /// If the store cannot be read.
 pub async fn branches(session: &OpenSession) -> Result<Vec<Branch>> {
     session.refresh().await?;
-    refresh_directory(&*session.context.store, &session.log).await?;
     let conflicts = session.context.store.branches(&session.id).await?;
+    if !session.log.borrow().has_unread_branches() {
+        refresh_directory(&*session.context.store, &session.log).await?;
+    }
+    session.read_branches().await?;
     let log = session.log.borrow();
     let mut branches: Vec<_> = (0..=log.highest_branch()).map(|number| stored_branch(&log, number)).collect();
     let is_adopted = |side: &StoredBranch| {
@@ -117,6 +120,7 @@ fn conflict_branch(stored: StoredBranch, log: &SessionLog) -> Branch {
 /// `not_found`, and the store's own.
 pub async fn branch_log(session: &OpenSession, branch: &str) -> Result<SessionLog> {
     session.refresh().await?;
+    session.read_branches().await?;
     let context = &session.context;
     let number = session.log.borrow().branch_of_name(branch);
     if let Some(number) = number {

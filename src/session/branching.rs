@@ -73,6 +73,7 @@ pub async fn switch_to(session: &OpenSession, target: &str) -> Result<()> {
 pub(super) async fn show_target(session: &OpenSession, target: &str) -> Result<()> {
     session.leave_unborn_branch().await?;
     session.refresh().await?;
+    session.read_branches().await?;
     let found = find_branch(&session.log.borrow(), target);
     let number = match found {
         Ok(number) => number,
@@ -203,6 +204,7 @@ impl OpenSession {
                 ));
             }
         }
+        self.read_branches().await?;
         let until_seq = replaced_seq(&self.log.borrow().history, id, has_input)?;
         let _turn = self.commit_turn().await;
         let forked = open_fork(&*self.context.store, &self.log, until_seq).await?;
@@ -264,6 +266,7 @@ impl OpenSession {
         if self.shows_branch_of(run) && !self.log.borrow().is_unborn() {
             return Ok(());
         }
+        self.read_branches().await?;
         // A branch that is being left counts as left.
         let _turn = self.commit_turn().await;
         if self.shows_branch_of(run) {

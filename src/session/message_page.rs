@@ -23,6 +23,8 @@ impl OpenSession {
         if before != u64::MAX || self.log.borrow().history.messages().len() <= limit {
             self.read_readable().await?;
         }
+        let read = self.read_branches().await;
+        self.or_show_rest(read)?;
         Ok(message_page(&self.id, &self.log.borrow(), limit, before))
     }
 }

@@ -61,6 +61,7 @@ mod signal;
 mod state_bag;
 mod superseded_run;
 mod title;
+mod unread_branches;
 mod unsaved_request;
 mod unshown_branch;
 mod wait_in_queue;

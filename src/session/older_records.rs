@@ -60,12 +60,12 @@ impl OpenSession {
     /// Those of the store. The next call reads again.
     pub async fn read_older(&self) -> Result<()> {
         while !self.log.borrow().is_whole() {
-            if !self.older_read.begin().await {
+            if !self.left_out.records.begin().await {
                 continue;
             }
             let generation = self.log.borrow().generation;
             let read = read_older(&*self.context.store, &self.log).await;
-            self.older_read.end();
+            self.left_out.records.end();
             let has_more = self.log.borrow().generation != generation;
             if let Err(error) = read {
                 self.drop_views_of_replaced_history();

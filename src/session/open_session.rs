@@ -9,6 +9,7 @@ use super::pending_run::{PendingRun, TurnSource};
 use super::read_error::ReadError;
 use super::run_queue::RunQueue;
 use super::shared_task::SharedTask;
+use super::unread_branches::LeftOut;
 use super::unsaved_request::{UnsavedRequest, edit_after};
 use super::write_queue::{WriteQueue, WriteTurn};
 use crate::clock::Ms;
@@ -80,8 +81,8 @@ pub struct OpenSession {
     /// Another change was announced while `refreshing`.
     refresh_again: Cell<bool>,
     refreshing: Cell<bool>,
-    /// The read of the records before the end of the log.
-    pub older_read: SharedTask,
+    /// The reads of what was left out when it was opened.
+    pub left_out: LeftOut,
     /// The last read failed: what is shown may lack something (R7).
     pub read_failure: RefCell<Option<ReadError>>,
     /// How many forks of the session were reported.
@@ -162,7 +163,7 @@ impl OpenSession {
             refreshing: Cell::new(false),
             refresh_again: Cell::new(false),
             is_merging: Cell::new(false),
-            older_read: SharedTask::default(),
+            left_out: LeftOut::default(),
             read_failure: RefCell::default(),
             reported_forks: Cell::new(0),
             run_queue: RunQueue::default(),

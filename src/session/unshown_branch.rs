@@ -70,9 +70,13 @@ impl OpenSession {
         branch: Option<&str>,
         (origin, expected): (&'o Origin, Option<u64>),
     ) -> Result<(Option<String>, (&'o Origin, Option<u64>))> {
+        if branch.is_some_and(|branch| !self.shows(branch)) {
+            self.read_branches().await?;
+        }
         let known = |branch: &&str| self.shows(branch) || self.log.borrow().branch_of_name(branch).is_some();
         let Some(branch) = branch.filter(|branch| !known(branch)) else { return Ok((None, (origin, expected))) };
         self.refresh().await?;
+        self.read_branches().await?;
         let adopted = self.log.borrow().adopter_of(branch);
         if let Some(number) = adopted {
             return Ok((Some(branch_name(number)), (origin, expected)));

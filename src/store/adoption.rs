@@ -11,7 +11,7 @@ use super::adopted_entries::AdoptedEntries;
 use super::append::commit;
 use super::archive::read_table;
 use super::branch_directory::{AdoptedSide, BranchRow};
-use super::branching::{open_fork, read_branch};
+use super::branching::{open_fork, read_all_branches, read_branch};
 use super::conflict_side::ConflictSide;
 use super::log::{Change, SessionLog};
 use super::record::{RecordKind, open_record};
@@ -120,6 +120,7 @@ async fn find_common(
     if shared.messages().is_empty() {
         numbers = vec![0];
     }
+    read_all_branches(store, cell).await?;
     {
         let log = cell.borrow();
         let adopted = log.directory().rows().filter(|row| row.adopted.is_some()).map(BranchRow::number);

@@ -4,9 +4,10 @@
 //! prepared again after what the other writer appended: whole, never dropped and never interleaved (R15).
 
 use super::audit::keep_unknown_fields;
-use super::branching::{adopt_born_branch, carry_anew};
+use super::branching::{adopt_born_branch, carry_anew, read_all_branches};
 use super::journal::{JournalChange, JournalStep};
 use super::log::{Change, SessionLog};
+use super::log_additions::may_have_additions;
 use super::open::{read_older, refresh, refresh_log};
 use super::{Appended, LogStore};
 use crate::clock::Ms;
@@ -68,6 +69,9 @@ pub async fn commit(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: &C
             let message =
                 "messages were erased while the branch was to begin, so its place may be another one; begin it again";
             return Err(Error::new(ErrorCode::Conflict, message));
+        }
+        if may_have_additions(change) {
+            read_all_branches(store, cell).await?;
         }
         let mut prepared = cell.borrow().prepare(change)?;
         let id = prepared.head.id.clone();

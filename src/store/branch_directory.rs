@@ -17,6 +17,9 @@ use std::collections::BTreeMap;
 /// The name of the main branch.
 pub const MAIN_BRANCH: &str = "main";
 
+/// The most forks of a session that is opened with the rows of all its branches.
+const FEW_FORKS: u64 = 64;
+
 /// A branch in the directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BranchRow {
@@ -117,6 +120,8 @@ pub struct BranchDirectory {
     highest: u64,
     /// Of each branch from which another one was forked: the `seq` of the first message that no other one shares.
     shared_until: BTreeMap<u64, u64>,
+    /// True if rows were left out when the session was opened, or when it was read again: all but that of its branch.
+    is_partial: bool,
 }
 
 impl BranchDirectory {
@@ -132,9 +137,17 @@ impl BranchDirectory {
         self.highest
     }
 
+    /// Returns true if rows other than that of the session's branch may be missing.
+    pub(super) fn is_partial(&self) -> bool {
+        self.is_partial
+    }
+
     /// Returns the number of the first branch whose row may be another one in the store: it was not read, or lacks the
     /// first message.
     fn first_to_read(&self) -> u64 {
+        if self.is_partial {
+            return 0;
+        }
         let incomplete = self.rows.values().find(|row| row.number() != 0 && row.first.is_none()).map(BranchRow::number);
         let next = if self.rows.is_empty() && self.highest == 0 { 0 } else { self.highest + 1 };
         incomplete.unwrap_or(next)
@@ -184,6 +197,16 @@ impl BranchDirectory {
         self.rows.insert(row.number(), row);
     }
 
+    /// Adds rows that are missing here, or lack a first message, and are known to this extent.
+    pub(super) fn add_newer(&mut self, known: &Self) {
+        for row in known.rows() {
+            let read = self.rows.get(&row.number());
+            if read.is_none_or(|read| read.first.is_none() && row.first.is_some()) {
+                self.insert(row.clone());
+            }
+        }
+    }
+
     /// Returns the row of a branch that the head leaves: with this state, and with what else is known of the branch.
     pub(super) fn row_with(&self, state: BranchState) -> BranchRow {
         let known = self.rows.get(&state.path.number).cloned().unwrap_or_default();
@@ -211,8 +234,42 @@ pub(super) async fn read_directory(store: &dyn LogStore, id: &str) -> Result<(Br
     Ok((directory, findings))
 }
 
+/// Reads what a session with `count` forks is opened with: few rows, or else only that of its branch `own`. A head has
+/// the state of its branch, so that of the main branch is not needed.
+///
+/// # Errors
+/// The store's own.
+pub(super) async fn read_first_rows(
+    store: &dyn LogStore,
+    id: &str,
+    (count, own): (u64, u64),
+) -> Result<(BranchDirectory, Report)> {
+    if count <= FEW_FORKS {
+        return read_directory(store, id).await;
+    }
+    let mut directory = BranchDirectory { is_partial: true, ..BranchDirectory::default() };
+    let findings = read_row(store, id, &mut directory, own).await?;
+    Ok((directory, findings))
+}
+
+/// Reads the row of a fork. The main branch has one only while the head has another branch.
+///
+/// # Errors
+/// The store's own.
+pub(super) async fn read_row(
+    store: &dyn LogStore,
+    id: &str,
+    directory: &mut BranchDirectory,
+    number: u64,
+) -> Result<Report> {
+    if number == 0 {
+        return Ok(Report::new());
+    }
+    read_rows(store, id, directory, (DIRECTORY + number, DIRECTORY + number)).await
+}
+
 /// Reads what is new in the directory of a session with `count` forks, and the row of the branch `own`, which any
-/// append to it may have replaced. Other rows that were read keep older counters.
+/// append to it may have replaced. Other rows that were read keep older counters. Rows that were left out are read.
 ///
 /// # Errors
 /// The store's own.
@@ -230,6 +287,7 @@ pub(super) async fn read_new_rows(
     if first <= count {
         findings.extend(read_rows(store, id, directory, (DIRECTORY + first, MAX_KEY)).await?);
     }
+    directory.is_partial = false;
     Ok(findings)
 }
 

@@ -86,6 +86,13 @@ impl SessionLog {
         &self.directory
     }
 
+    /// Returns true if the rows of other branches were left out when the session was opened. The log is then of the
+    /// branch that the stored head has: of any other one, all rows were read.
+    #[must_use]
+    pub fn has_unread_branches(&self) -> bool {
+        self.directory.is_partial()
+    }
+
     /// Returns the path of a branch that shares the messages before `until_seq`.
     fn path_until(&self, until_seq: u64) -> BranchPath {
         let at = self.message_keys.partition_point(|(seq, _)| *seq < until_seq);
@@ -147,6 +154,7 @@ pub(super) async fn adopt_born_branch(
 /// If the store cannot be read.
 pub async fn open_fork(store: &dyn LogStore, cell: &RefCell<SessionLog>, until_seq: u64) -> Result<SessionLog> {
     read_older(store, cell).await?;
+    read_all_branches(store, cell).await?;
     let mut fresh = {
         let log = cell.borrow();
         log.writable()?;
@@ -291,6 +299,29 @@ pub(super) fn state_without_row(number: u64, count: u64) -> Result<BranchState> 
         let message = "the session has no branch of that name; `branches()` lists them";
         Error::new(ErrorCode::NotFound, message)
     })
+}
+
+/// Reads the rows of the directory that were left out when the session was opened. Without any it does nothing.
+///
+/// # Errors
+/// If the store cannot be read. The next call reads again.
+pub async fn read_all_branches(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result<()> {
+    while cell.borrow().has_unread_branches() {
+        let (id, generation) = {
+            let log = cell.borrow();
+            (log.head.id.clone(), log.generation)
+        };
+        let (mut directory, mut findings) = read_directory(store, &id).await?;
+        let mut log = cell.borrow_mut();
+        // Otherwise the session was read anew meanwhile, perhaps another one of this id.
+        if log.generation == generation && log.has_unread_branches() {
+            directory.add_newer(&log.directory);
+            log.set_directory(directory);
+            findings.retain(|finding| !log.findings.contains(finding));
+            log.findings.extend(findings);
+        }
+    }
+    Ok(())
 }
 
 /// Reads all rows of the directory again: those of branches that others went on with have other counters.

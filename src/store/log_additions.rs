@@ -1,7 +1,7 @@
 //! What a log reads and writes of additions.
 
 use super::additions::is_of_branch;
-use super::log::SessionLog;
+use super::log::{Change, SessionLog};
 use super::record::{RecordKind, is_of_newer_build, open_record, seal_record};
 use super::{Batch, Record, Table};
 use crate::branch_path::ADDITIONS;
@@ -120,6 +120,12 @@ impl SessionLog {
         };
         (branch != own.number || is_forked_later()).then_some(branch)
     }
+}
+
+/// Returns true for a change that needs to know which messages other branches share.
+pub(super) fn may_have_additions(change: &Change) -> bool {
+    let is_late = |entry: &HistoryEntry| matches!(entry, HistoryEntry::Result(result) if is_late_result(result));
+    !change.annotations.is_empty() || change.entries.iter().any(is_late)
 }
 
 /// Returns true for a result that came after its call. That a conversation goes on without one, or that nobody waits

@@ -70,7 +70,7 @@ pub use audit_query::{AuditIndex, AuditQuery};
 pub(crate) use audit_query::{audit_cursor, open_audit_cursor};
 pub use backup::{BackupItem, BackupReader, BackupWriter};
 pub use branch_directory::{AdoptedSide, BranchDirectory, BranchRow, MAIN_BRANCH, RenamedId, branch_name};
-pub use branching::{open_fork, read_branch, refresh_directory, reopen_fork};
+pub use branching::{open_fork, read_all_branches, read_branch, refresh_directory, reopen_fork};
 pub use capabilities::Capabilities;
 pub use clear::clear_session;
 pub use conflict_side::open_conflict_side;

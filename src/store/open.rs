@@ -1,7 +1,7 @@
 //! Opens sessions, and reads what other writers appended.
 
 use super::additions::read_additions;
-use super::branch_directory::{BranchDirectory, read_directory, read_new_rows};
+use super::branch_directory::{BranchDirectory, read_directory, read_first_rows, read_new_rows, read_row};
 use super::log::{SessionLog, UnreadRecords};
 use super::log_tail::{TAIL_BYTES, add_tail, extend_tail};
 use super::merge_queue::MergeQueue;
@@ -39,6 +39,10 @@ pub async fn open_session(store: &dyn LogStore, id: &str, seed: Seed, now: Ms) -
 /// Opens a session as [`open_session`] does, but reads only the end of a large log. Then [`SessionLog::is_whole`] is
 /// false: the history has the newest messages with their calls and results, until [`read_older`] has read the rest.
 /// Appends and refreshes read it first.
+///
+/// Of a session with many branches only the row of the one that is shown is read. Then
+/// [`SessionLog::has_unread_branches`] is true, until [`read_all_branches`](super::read_all_branches) has read the
+/// rest. Forks, switches and appends that need other rows read them first; refreshes and other appends do not.
 ///
 /// # Errors
 /// As [`open_session`].
@@ -81,7 +85,11 @@ async fn open_from(store: &dyn LogStore, (id, now): (&str, Ms), seed: Seed, tail
             }
             log.apply_last_additions(session.additions);
             if session.branch_count > 0 {
-                let (directory, findings) = read_directory(store, id).await?;
+                let (directory, findings) = if tail {
+                    read_first_rows(store, id, (session.branch_count, session.branch.number)).await?
+                } else {
+                    read_directory(store, id).await?
+                };
                 log.set_directory(directory);
                 log.findings.extend(findings);
             }
@@ -438,7 +446,12 @@ async fn keep_to_branch(store: &dyn LogStore, cell: &RefCell<SessionLog>, change
         return Ok(());
     }
     let mut directory = if is_anew { BranchDirectory::default() } else { cell.borrow().directory.clone() };
-    if stored.branch_count > 0 {
+    if directory.is_partial() && !is_another_branch {
+        // Whether the branch has got its first message elsewhere. The other rows are left out still.
+        if directory.row(own).is_some_and(|row| row.first.is_none()) {
+            change.findings = read_row(store, &stored.id, &mut directory, own).await?;
+        }
+    } else if stored.branch_count > 0 {
         let own = Some(own).filter(|_| is_another_branch);
         change.findings = read_new_rows(store, &stored.id, &mut directory, (stored.branch_count, own)).await?;
     }
@@ -469,7 +482,10 @@ async fn add_what_is_new(store: &dyn LogStore, cell: &RefCell<SessionLog>, chang
         log.head.branch = head.branch.clone();
     }
     log.findings.extend(change.findings);
-    if let Some(directory) = change.directory.or(known) {
+    if let Some(mut directory) = change.directory.or(known) {
+        if directory.is_partial() {
+            directory.add_newer(&log.directory);
+        }
         log.set_directory(directory);
     }
     log.displaced = change.displaced;

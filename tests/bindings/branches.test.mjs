@@ -6,6 +6,7 @@ import { open } from 'rethread';
 import { drive } from 'rethread/host';
 import { laneOf } from '../browser/page.mjs';
 import { startStandIn } from '../stand-in/server.mjs';
+import { keyValueService } from './key-value-service.mjs';
 
 let standIn;
 before(async () => {
@@ -87,6 +88,25 @@ test('r38 a fork is continued by `branch`, and a session is restored with its br
   }
   await session.clear();
   assert.deepEqual([(await session.branches()).length, (await stored(session)).length], [1, 0]);
+});
+
+test('r38 r57 a view of a session of many branches gets the siblings soon', { timeout: 20_000 }, async () => {
+  const store = keyValueService();
+  const said = (text) => [{ role: 'user', parts: [{ type: 'text', text }] }];
+  const writer = await (await open({ store })).session('s');
+  const { messageIds } = await writer.append([...said('One?'), ...said('Two?')]);
+  const forks = [];
+  for (let at = 0; at < 66; at += 1) forks.push(await writer.fork(messageIds[0]));
+  await writer.append(said('Zwei?'), { branch: forks.at(-1).branch });
+
+  const view = (await (await open({ store })).session('s')).view();
+  const siblings = () => view.getSnapshot().messages[1].siblings.ids;
+  const shown = new Promise((resolve) => view.subscribe(() => siblings().length > 1 && resolve(siblings())));
+  assert.deepEqual(siblings(), [messageIds[1]]);
+  assert.equal((await shown).length, 2);
+
+  const items = await stored(await (await open({ store })).session('s'));
+  assert.equal(items[1].siblings.ids.length, 2);
 });
 
 test('r38 r57 what cannot be replaced, forked or shown is a typed error', { timeout: 20_000 }, async () => {

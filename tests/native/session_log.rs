@@ -5,6 +5,7 @@ mod branches;
 mod compaction;
 mod conflicts;
 mod copies;
+mod many_branches;
 mod partial_reads;
 mod segments;
 mod tails;

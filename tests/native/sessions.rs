@@ -23,6 +23,9 @@ mod erasure_races;
 #[cfg(not(target_arch = "wasm32"))]
 mod interleavings;
 mod list;
+mod many_branches;
+#[cfg(not(target_arch = "wasm32"))]
+mod nameless_calls;
 mod overview;
 mod provider_compaction;
 #[cfg(not(target_arch = "wasm32"))]

@@ -25,6 +25,9 @@ pub struct Spy {
     pub data: MemoryStore,
     pub heads: Cell<u32>,
     pub reads: Cell<u32>,
+    /// Records that were read, and bytes of heads and records.
+    pub records: Cell<usize>,
+    pub bytes: Cell<usize>,
     pub appends: Cell<u32>,
     /// Heads that were returned by lists and as changed.
     pub listed_heads: Cell<usize>,
@@ -80,6 +83,8 @@ impl LogStore for Spy {
             self.wait().await;
             let head = self.data.head(session).await;
             self.wait().await;
+            let bytes = head.iter().flatten().map(|head| head.value.len()).sum::<usize>();
+            self.bytes.set(self.bytes.get() + bytes);
             head
         })
     }
@@ -129,6 +134,9 @@ impl LogStore for Spy {
             let is_of_directory = |record: &&Record| record.table == Table::Log && record.key >= DIRECTORY;
             let rows = records.iter().flatten().filter(is_of_directory).count();
             self.directory_rows.set(self.directory_rows.get() + rows);
+            self.records.set(self.records.get() + records.iter().flatten().count());
+            let bytes = records.iter().flatten().map(|record| record.value.len()).sum::<usize>();
+            self.bytes.set(self.bytes.get() + bytes);
             let reaches = |key: &u64| records.iter().flatten().any(|record| record.spans(*key));
             if query.table == Table::Log && self.unreadable.borrow().iter().any(reaches) {
                 let code = self.unreadable_code.get().unwrap_or(ErrorCode::StoreError);

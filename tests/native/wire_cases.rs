@@ -6,6 +6,7 @@
 
 mod content;
 mod ids;
+mod names;
 mod order;
 mod parts;
 mod sequence;

@@ -191,3 +191,30 @@ fn r57_a_result_answers_a_call_before_it_and_no_later_one_with_its_id() {
     let unknown = format!("[{one},{call},{one},{one}]");
     assert!(appended(&unknown).is_err());
 }
+
+#[test]
+fn r57_a_string_in_the_arguments_of_a_shown_call_is_json_text() {
+    let call = |members: &str| {
+        let part = format!(r#"{{"type":"tool","call":{{"name":"a",{members}}}}}"#);
+        let history = appended(&format!(r#"[{{"role":"assistant","parts":[{part}]}}]"#)).unwrap();
+        history.invocations()[0].arguments.clone()
+    };
+    let plain = |members: &str| {
+        let history =
+            appended(&format!(r#"[{{"role":"assistant","parts":[{{"type":"tool","name":"a",{members}}}]}}]"#)).unwrap();
+        history.invocations()[0].arguments.clone()
+    };
+    for members in [r#""arguments":"{\"q\": 2}""#, r#""arguments":"{\"q\":""#, r#""arguments":"""#] {
+        assert_eq!(call(members), plain(members), "{members}");
+    }
+    let text = |members: &str| call(members).text().into_owned();
+    assert_eq!(text(r#""arguments":"{\"q\": 2}""#), r#"{"q": 2}"#);
+    assert_eq!(text(r#""arguments":{"q":1},"argumentsText":"{\"q\": 2}""#), r#"{"q": 2}"#);
+    assert_eq!(text(r#""arguments":{"q":1}"#), r#"{"q":1}"#);
+    assert_eq!(text(r#""callId":"c""#), "{}");
+    // The input of a custom tool is a value, as `dialectData` says, and no JSON text.
+    let data = r#""dialectData":"{\"isValue\":true}""#;
+    let part = format!(r#"{{"type":"tool","call":{{"name":"a","arguments":"{{}}"}},{data}}}"#);
+    let history = appended(&format!(r#"[{{"role":"assistant","parts":[{part}]}}]"#)).unwrap();
+    assert_eq!(history.invocations()[0].arguments, Arguments::Value(Json::parse(r#""{}""#).unwrap()));
+}

@@ -80,6 +80,7 @@ impl JsSessionView {
 fn snapshot(inner: &Rc<OpenSession>) -> JsValue {
     // The clock may be a function of the application, which may read the view.
     let now = inner.context.now();
+    inner.read_branches_soon();
     inner.show_stored_results();
     let run = inner.live_run();
     let log = inner.log.borrow();

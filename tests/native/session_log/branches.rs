@@ -10,21 +10,21 @@ use rethread::store::{merge_oldest, open_fork, open_session_tail, read_branch, s
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
-fn say(store: &dyn LogStore, log: &RefCell<SessionLog>, id: &str, bytes: usize) {
+pub(super) fn say(store: &dyn LogStore, log: &RefCell<SessionLog>, id: &str, bytes: usize) {
     let message = Message { id: id.into(), ..Message::from_text(Role::User, &"x".repeat(bytes)) };
     let entries = vec![HistoryEntry::Message(message)];
     written(commit(store, log, &Change { operation: id.into(), at: 1_000, entries, ..Change::default() })).unwrap();
 }
 
-fn fork(store: &dyn LogStore, log: &RefCell<SessionLog>, until_seq: u64) -> RefCell<SessionLog> {
+pub(super) fn fork(store: &dyn LogStore, log: &RefCell<SessionLog>, until_seq: u64) -> RefCell<SessionLog> {
     RefCell::new(block_on(open_fork(store, log, until_seq)).unwrap())
 }
 
-fn branch(store: &dyn LogStore, log: &RefCell<SessionLog>, number: u64) -> RefCell<SessionLog> {
+pub(super) fn branch(store: &dyn LogStore, log: &RefCell<SessionLog>, number: u64) -> RefCell<SessionLog> {
     RefCell::new(block_on(read_branch(store, log, number)).unwrap())
 }
 
-fn ids(log: &RefCell<SessionLog>) -> Vec<String> {
+pub(super) fn ids(log: &RefCell<SessionLog>) -> Vec<String> {
     log.borrow().history.messages().iter().map(|message| message.id.clone()).collect()
 }
 
@@ -41,7 +41,7 @@ fn forked(store: &dyn LogStore) -> RefCell<SessionLog> {
     main
 }
 
-fn damage_row(store: &MemoryStore, number: u64) {
+pub(super) fn damage_row(store: &MemoryStore, number: u64) {
     let mut row = log_record(store, DIRECTORY + number);
     row.value = flipped(&row.value, row.value.len() - 1, 0x10);
     tamper(store, "s", vec![row], Vec::new(), |head| head);
@@ -167,12 +167,12 @@ fn r06_r38_the_end_of_a_branch_that_was_forked_inside_of_a_segment_is_long_enoug
 }
 
 /// Stores a note of the message "a".
-fn annotate(store: &dyn LogStore, log: &RefCell<SessionLog>, note: &str) {
+pub(super) fn annotate(store: &dyn LogStore, log: &RefCell<SessionLog>, note: &str) {
     let annotations = vec![Annotation::new("a", Json::parse(note).unwrap())];
     written(commit(store, log, &Change { operation: note.into(), annotations, ..Change::default() })).unwrap();
 }
 
-fn note(log: &RefCell<SessionLog>) -> Option<String> {
+pub(super) fn note(log: &RefCell<SessionLog>) -> Option<String> {
     let log = log.borrow();
     log.history.message("a")?.metadata.as_ref().map(|note| note.as_str().to_owned())
 }

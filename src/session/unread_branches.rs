@@ -1,0 +1,64 @@
+//! Reads the rows of branches that were left out when a session with many of them was opened.
+//!
+//! Whatever needs them waits for them here. A view is shown without the siblings of its messages, which follow.
+
+use super::open_session::OpenSession;
+use super::shared_task::SharedTask;
+use crate::error::Result;
+use crate::store::read_all_branches;
+use std::cell::Cell;
+
+/// What is being read of what was left out when a session was opened.
+#[derive(Default)]
+pub struct LeftOut {
+    /// The read of the records before the end of the log.
+    pub(super) records: SharedTask,
+    /// The read of the rows of other branches.
+    branches: SharedTask,
+    /// A view waits for them.
+    is_view_waiting: Cell<bool>,
+}
+
+impl OpenSession {
+    /// Waits until all branches are known.
+    ///
+    /// # Errors
+    /// Those of the store. The next call reads again.
+    pub async fn read_branches(&self) -> Result<()> {
+        while self.log.borrow().has_unread_branches() {
+            if !self.left_out.branches.begin().await {
+                continue;
+            }
+            let read = read_all_branches(&*self.context.store, &self.log).await;
+            self.left_out.branches.end();
+            if let Err(error) = read {
+                self.note_read_failure(&error);
+                return Err(error);
+            }
+            let findings = self.log.borrow().findings.clone();
+            self.context.report_damage(&findings);
+        }
+        Ok(())
+    }
+
+    /// Reads them in the background for a view, after the application has had time to show it.
+    pub fn read_branches_soon(&self) {
+        if !self.log.borrow().has_unread_branches() || self.left_out.is_view_waiting.replace(true) {
+            return;
+        }
+        let session = self.weak_self.clone();
+        let pause = self.context.host.sleep(0);
+        self.context.spawn(async move {
+            pause.await;
+            let Some(session) = session.upgrade() else { return };
+            let is_open = session.context.check_open().is_ok();
+            // A failure is reported there, and the next snapshot tries again.
+            let has_read = is_open && session.read_branches().await.is_ok();
+            session.left_out.is_view_waiting.set(false);
+            if has_read {
+                session.surface.on_history_replaced();
+                session.notify();
+            }
+        });
+    }
+}
