@@ -13,6 +13,7 @@ export const CONVERSATION_MEMBERS = {
   gemini: 'contents',
   mistral: 'messages',
   bedrock: 'messages',
+  'mistral-conversations': 'inputs',
 };
 export const DIALECTS = Object.keys(CONVERSATION_MEMBERS);
 
@@ -36,4 +37,5 @@ export const CHAT_PATHS = [
   [/\/model\/((?:[\w-]+\.)?anthropic\.[^/]+)\/invoke(?:-with-response-stream)?$/, 'anthropic'],
   [/\/(?:models|tunedModels|endpoints)\/([^/:]+):(?:generateContent|streamGenerateContent)$/, 'gemini'],
   [/\/model\/([^/]+)\/converse(?:-stream)?$/, 'bedrock'],
+  [/\/v1\/conversations(?:\/[^/]+(?:\/restart)?)?$/, 'mistral-conversations', 'mistral.ai'],
 ];

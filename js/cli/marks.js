@@ -45,4 +45,9 @@ export const MARKS = {
     bodyMember: 'inferenceConfig',
     besideMessages: 'system',
   },
+  'mistral-conversations': {
+    itemTypes: ['message.input', 'message.output', 'function.call', 'function.result', 'tool.execution', 'agent.handoff'],
+    bodyMember: 'inputs',
+    withoutMember: 'messages',
+  },
 };

@@ -5,11 +5,20 @@ import type { WasmSource } from "./platform.js";
 /** Bytes that the caller owns: never a view of wasm memory. */
 export type Bytes = Uint8Array<ArrayBuffer>;
 
-/** The wire formats. `mistral` has the message format of chat completions and ids of nine characters. */
-export type Dialect = "openai-chat" | "openai-responses" | "anthropic" | "gemini" | "mistral" | "bedrock";
+/** The wire formats. `mistral` has the message format of chat completions and ids of nine characters;
+ *  `mistral-conversations` has the entries of `POST /v1/conversations`, with the whole history. */
+export type Dialect =
+  | "openai-chat"
+  | "openai-responses"
+  | "anthropic"
+  | "gemini"
+  | "mistral"
+  | "bedrock"
+  | "mistral-conversations";
 
 /** A request body of a dialect: `{messages}` (chat, mistral), `{instructions?, input}` (responses),
- *  `{system?, messages}` (anthropic), `{systemInstruction?, contents}` (gemini), with any other members. */
+ *  `{system?, messages}` (anthropic), `{systemInstruction?, contents}` (gemini), `{instructions?, inputs}`
+ *  (mistral-conversations), with any other members. */
 export type WireBody = Record<string, unknown>;
 /** An object (not an array) that JSON can represent. The SDKs' request types are assignable to it:
  *  `ChatCompletionCreateParams`, `ResponseCreateParams`, `MessageCreateParams`, `GenerateContentParameters`. */

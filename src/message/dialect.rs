@@ -20,6 +20,8 @@ macro_rules! dialects {
             4 => Mistral = "mistral" in mistral, ById, AfterCall;
             /// Amazon Bedrock's Converse.
             5 => Bedrock = "bedrock" in bedrock, ById, AfterCall;
+            /// Mistral's conversations.
+            6 => MistralConversations = "mistral-conversations" in mistral_conversations, ById, AfterCall;
         }
     };
 }

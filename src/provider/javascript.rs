@@ -134,10 +134,10 @@ fn marks_file() -> String {
 
 /// Returns `js/types/formats.d.ts` with the union of the names.
 fn types_file(written: &str) -> String {
-    let names: Vec<_> = Dialect::ALL.iter().map(|dialect| format!("\"{}\"", dialect.as_str())).collect();
-    let union = format!("export type Dialect = {};", names.join(" | "));
-    let line = written.lines().find(|line| line.starts_with("export type Dialect = ")).unwrap();
-    written.replace(line, &union)
+    let names: String = Dialect::ALL.iter().map(|dialect| format!("\n  | \"{}\"", dialect.as_str())).collect();
+    let (before, rest) = written.split_once("export type Dialect =").unwrap();
+    let (_, after) = rest.split_once(';').unwrap();
+    format!("{before}export type Dialect ={names};{after}")
 }
 
 fn check(path: &str, written: &str, made: &str) {

@@ -10,7 +10,9 @@ mod gemini;
 mod healing;
 #[cfg(test)]
 mod javascript;
+mod listed_parts;
 mod mistral;
+mod mistral_conversations;
 mod models;
 mod name_charset;
 mod neutral;

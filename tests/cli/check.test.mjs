@@ -102,7 +102,7 @@ describe('r54_check', () => {
     assert.deepEqual([code, out], [2, '']);
     assert.match(
       err,
-      /cannot be recognized; pass --dialect openai-chat, openai-responses, anthropic, gemini, mistral or bedrock/,
+      /cannot be recognized; pass --dialect openai-chat, openai-responses, anthropic, gemini, mistral, bedrock or mistral-conversations/,
     );
   });
 

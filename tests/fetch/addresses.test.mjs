@@ -71,6 +71,11 @@ const CHAT = {
     'https://gateway.ai.cloudflare.com/v1/account/gateway/mistral/v1/chat/completions',
     `${VERTEX}/publishers/mistralai/models/mistral-small:streamRawPredict`,
   ],
+  'mistral-conversations': [
+    'https://api.mistral.ai/v1/conversations',
+    'https://api.mistral.ai/v1/conversations/conv_1',
+    'https://api.mistral.ai/v1/conversations/conv_1/restart',
+  ],
 };
 const NEVER = [
   'https://api.openai.com/v1/embeddings',

@@ -54,6 +54,14 @@ export const BROKEN = {
       user('?'),
     ],
   },
+  'mistral-conversations': {
+    model: 'mistral-small-latest',
+    inputs: [
+      user(),
+      { type: 'function.call', tool_call_id: 'aaaaaaaaa', name: 'f', arguments: '{}' },
+      { type: 'message.input', ...user('?') },
+    ],
+  },
 };
 export const VALID = { model: 'gpt-4.1', messages: [user('Grüße 🙂')], seed: 1 };
 export const OPENAI = 'https://api.openai.com/v1/chat/completions';

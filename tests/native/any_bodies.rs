@@ -210,13 +210,35 @@ pub fn item(dialect: Dialect) -> BoxedStrategy<Value> {
         Dialect::Bedrock => bedrock_message(),
         Dialect::Gemini => gemini_content(),
         Dialect::OpenAiResponses => responses_item(),
+        Dialect::MistralConversations => entry(),
     }
+}
+
+/// An entry of Mistral's conversations.
+pub fn entry() -> BoxedStrategy<Value> {
+    let chunk = mostly(prop_oneof![
+        4 => words().prop_map(|text| json!({ "type": "text", "text": text })),
+        1 => Just(json!({ "type": "image_url", "image_url": "https://model.example/a.png" })),
+        1 => Just(json!({ "type": "thinking", "thinking": [{ "type": "text", "text": "t" }] })),
+        1 => Just(json!({ "type": "tool_reference", "tool": "web_search", "title": "t" })),
+    ]);
+    let content = prop_oneof![3 => words(), 1 => prop::collection::vec(chunk, 0..3).prop_map(Value::from)].boxed();
+    let kind = || select(vec!["message.input", "message.input", "message.output", "message", ""]);
+    mostly(prop_oneof![
+        3 => (kind(), select(vec!["user", "assistant", "system", "model"]), content.clone())
+            .prop_map(|(kind, role, content)| json!({ "type": kind, "role": role, "content": content })),
+        1 => content.prop_map(|content| json!({ "role": "user", "content": content })),
+        4 => (id(), arguments()).prop_map(|(id, arguments)| json!({ "type": "function.call", "tool_call_id": id, "name": "f", "arguments": arguments })),
+        4 => (id(), words()).prop_map(|(id, result)| json!({ "type": "function.result", "tool_call_id": id, "result": result })),
+        1 => Just(json!({ "type": "tool.execution", "id": "t", "name": "web_search", "arguments": "{}" })),
+    ])
 }
 
 pub fn body(dialect: Dialect) -> BoxedStrategy<Value> {
     let name = match dialect {
         Dialect::Gemini => "contents",
         Dialect::OpenAiResponses => "input",
+        Dialect::MistralConversations => "inputs",
         _ => "messages",
     };
     let item = item(dialect);

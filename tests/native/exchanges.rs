@@ -33,6 +33,8 @@ fn least_files(dialect: Dialect) -> usize {
         Dialect::Bedrock => 27,
         Dialect::Gemini => 38,
         Dialect::Mistral => 14,
+        // No traffic of it was recorded.
+        Dialect::MistralConversations => 0,
         Dialect::OpenAiChat => 70,
         Dialect::OpenAiResponses => 55,
     }

@@ -310,6 +310,8 @@ fn answered_body(dialect: Dialect, body: &Value) -> Value {
         "contents"
     } else if dialect == Dialect::OpenAiResponses {
         "input"
+    } else if dialect == Dialect::MistralConversations {
+        "inputs"
     } else {
         "messages"
     };

@@ -24,6 +24,8 @@ mod bodies;
 #[cfg(not(target_arch = "wasm32"))]
 mod codes;
 #[cfg(not(target_arch = "wasm32"))]
+mod conversations;
+#[cfg(not(target_arch = "wasm32"))]
 mod convert;
 #[cfg(not(target_arch = "wasm32"))]
 mod event_frames;

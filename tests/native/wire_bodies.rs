@@ -32,6 +32,7 @@ pub fn repaired_body_with(body: &Value, dialect: Dialect, options: &RepairOption
     let list = match dialect {
         Dialect::Gemini => "contents",
         Dialect::OpenAiResponses => "input",
+        Dialect::MistralConversations => "inputs",
         _ => "messages",
     };
     body[list].clone()

@@ -2,7 +2,7 @@
 
 use crate::provider::healing::{Remedy, by_rules};
 
-pub(super) const REMEDIES: &[Remedy] = &[
+pub(crate) const REMEDIES: &[Remedy] = &[
     Remedy {
         sentences: &[&["not the same number of function calls and responses"]],
         codes: &[],

@@ -18,7 +18,8 @@ pub(crate) struct BodyProfile {
     pub rejected_inner_members: &'static [(&'static str, &'static str)],
     /// The members, besides that for `Parameter::Stream`, that the provider accepts in a streamed request only.
     pub stream_members: &'static [&'static str],
-    /// The members that hold the tool choice.
+    /// The members that hold the tool choice: `tool_choice`, or `completion_args.tool_choice` for one of an object with
+    /// parameters.
     pub tool_choice_members: &'static [&'static str],
     /// The member that holds the instructions, if a provider of this dialect binds reasoning to what precedes it.
     pub bound_instructions: Option<&'static str>,

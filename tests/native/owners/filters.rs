@@ -25,6 +25,7 @@ fn list_of(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::OpenAiResponses => "input",
         Dialect::Gemini => "contents",
+        Dialect::MistralConversations => "inputs",
         Dialect::OpenAiChat | Dialect::Anthropic | Dialect::Mistral | Dialect::Bedrock => "messages",
     }
 }

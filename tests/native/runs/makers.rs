@@ -56,6 +56,10 @@ fn answer(dialect: Dialect) -> Answer {
             json!({ "choices": [{ "index": 0, "finish_reason": "stop", "message": { "role": "assistant", "content":
             [{ "type": "thinking", "thinking": [{ "type": "text", "text": SECRET }] }, { "type": "text", "text": "Hi." }] } }] })
         }
+        Dialect::MistralConversations => {
+            json!({ "conversation_id": "c", "outputs": [{ "type": "message.output", "role": "assistant",
+            "content": [{ "type": "thinking", "thinking": [{ "type": "text", "text": SECRET }] }, { "type": "text", "text": "Hi." }] }] })
+        }
         CLAUDE => {
             json!({ "type": "message", "model": "claude-opus-5-5", "role": "assistant", "stop_reason": "end_turn", "content":
             [{ "type": "thinking", "thinking": "Hm", "signature": SECRET }, { "type": "text", "text": "Hi." }] })

@@ -28,7 +28,9 @@ fn conversations() -> &'static [(Dialect, Vec<Value>)] {
     static ALL: OnceLock<Vec<(Dialect, Vec<Value>)>> = OnceLock::new();
     ALL.get_or_init(|| {
         let mut all = Vec::new();
-        for dialect in Dialect::ALL {
+        // No traffic of Mistral's conversations was recorded.
+        let is_recorded = |dialect: &Dialect| *dialect != Dialect::MistralConversations;
+        for dialect in Dialect::ALL.into_iter().filter(is_recorded) {
             let name = match dialect {
                 Dialect::Gemini => "contents",
                 Dialect::OpenAiResponses => "input",

@@ -35,6 +35,7 @@ fn results(dialect: Dialect, body: &Value) -> Vec<Value> {
             .filter_map(|part| part.get("functionResponse").cloned())
             .collect(),
         Dialect::OpenAiResponses => list.filter(|item| item["type"] == "function_call_output").cloned().collect(),
+        Dialect::MistralConversations => list.filter(|item| item["type"] == "function.result").cloned().collect(),
         _ => list.filter(|item| item["role"] == "tool").cloned().collect(),
     }
 }
@@ -68,6 +69,9 @@ fn wf_29_an_error_result_is_an_error_in_every_dialect() {
                 }
                 Dialect::Gemini => assert_eq!(result["response"], json!({ "error": "boom" }), "{from:?} {out}"),
                 Dialect::OpenAiResponses => assert!(words(&result["output"]).contains("rror: boom"), "{from:?} {out}"),
+                Dialect::MistralConversations => {
+                    assert!(words(&result["result"]).contains("rror: boom"), "{from:?} {out}");
+                }
                 _ => assert!(words(&result["content"]).contains("rror: boom"), "{from:?} {out}"),
             }
         }

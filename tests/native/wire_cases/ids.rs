@@ -16,6 +16,8 @@ fn ids_of(dialect: Dialect, body: &Value) -> (Vec<String>, Vec<String>) {
         }
         match item["type"].as_str() {
             Some("function_call") => calls.push(text(&item["call_id"])),
+            Some("function.call") => calls.push(text(&item["tool_call_id"])),
+            Some("function.result") => results.push(text(&item["tool_call_id"])),
             Some("function_call_output") => results.push(text(&item["call_id"])),
             _ => {}
         }
@@ -38,7 +40,9 @@ fn ids_of(dialect: Dialect, body: &Value) -> (Vec<String>, Vec<String>) {
 fn is_legal(dialect: Dialect, id: &str) -> bool {
     let plain = id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
     match dialect {
-        Dialect::Mistral => id.len() == 9 && id.bytes().all(|b| b.is_ascii_alphanumeric()),
+        Dialect::Mistral | Dialect::MistralConversations => {
+            id.len() == 9 && id.bytes().all(|b| b.is_ascii_alphanumeric())
+        }
         Dialect::Anthropic => !id.is_empty() && plain,
         Dialect::Bedrock => {
             (1..=64).contains(&id.len())
@@ -241,7 +245,7 @@ fn arguments_in(dialect: Dialect, body: &str) -> String {
     panic!("no call: {}", body.as_str())
 }
 
-const TEXTUAL: [Dialect; 3] = [CHAT, Dialect::OpenAiResponses, MISTRAL];
+const TEXTUAL: [Dialect; 4] = [CHAT, Dialect::OpenAiResponses, MISTRAL, Dialect::MistralConversations];
 const OBJECTS: [Dialect; 3] = [CLAUDE, Dialect::Gemini, Dialect::Bedrock];
 
 /// Every way of a body to every dialect: repaired, stored, converted.

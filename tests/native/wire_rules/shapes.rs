@@ -9,6 +9,7 @@ fn items(body: &Value, dialect: Dialect) -> Vec<Value> {
     let name = match dialect {
         Dialect::Gemini => "contents",
         Dialect::OpenAiResponses => "input",
+        Dialect::MistralConversations => "inputs",
         _ => "messages",
     };
     body[name].as_array().cloned().unwrap_or_default()
@@ -82,6 +83,11 @@ fn calls_and_results(body: &Value, dialect: Dialect) -> (Vec<Named>, Vec<Named>)
                     results.extend(result["toolUseId"].as_str().map(|id| (id.to_owned(), said.trim().to_owned())));
                 }
             }
+            Dialect::MistralConversations => match item["type"].as_str() {
+                Some("function.call") => calls.extend(texts(&item, "tool_call_id", "name")),
+                Some("function.result") => results.extend(texts(&item, "tool_call_id", "result")),
+                _ => {}
+            },
             Dialect::OpenAiResponses => match item["type"].as_str() {
                 Some("function_call") => calls.extend(texts(&item, "call_id", "name")),
                 Some("function_call_output") => results.extend(texts(&item, "call_id", "output")),
@@ -154,6 +160,7 @@ pub fn count_calls(body: &Value, dialect: Dialect) -> usize {
                 count(&message["parts"], &|p| p["functionCall"].is_object())
             }
             Dialect::OpenAiResponses => usize::from(message["type"] == "function_call"),
+            Dialect::MistralConversations => usize::from(message["type"] == "function.call"),
             _ => 0,
         })
         .sum()
@@ -170,10 +177,10 @@ fn r41_scalars_and_wrong_roots_are_errors() {
             "[]",
             "{}",
             "[null]",
-            "{\"messages\":null,\"contents\":null,\"input\":null}",
-            "{\"messages\":{},\"contents\":{},\"input\":{}}",
-            "{\"messages\":\"hi\",\"contents\":\"hi\",\"input\":\"hi\"}",
-            "{\"messages\":[[]],\"contents\":[[]],\"input\":[[]]}",
+            "{\"messages\":null,\"contents\":null,\"input\":null,\"inputs\":null}",
+            "{\"messages\":{},\"contents\":{},\"input\":{},\"inputs\":{}}",
+            "{\"messages\":\"hi\",\"contents\":\"hi\",\"input\":\"hi\",\"inputs\":\"hi\"}",
+            "{\"messages\":[[]],\"contents\":[[]],\"input\":[[]],\"inputs\":[[]]}",
             " \n{ \"messages\" : [ ] , \"a\" : 1 } ",
             "[{\"role\":\"user\",\"content\":\"x\",\"parts\":[{\"text\":\"x\"}]}]",
         ] {

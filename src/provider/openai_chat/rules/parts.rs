@@ -76,7 +76,7 @@ pub(super) fn text_part(text: &str) -> String {
 }
 
 /// Reads the parts of one message and reports those that the provider rejects.
-pub(super) struct PartReader {
+pub(crate) struct PartReader {
     role: &'static str,
     /// The types that the role may hold, and those of a user message; none if any are accepted.
     allowed: Option<&'static [&'static str]>,
