@@ -50,6 +50,26 @@ pub(crate) fn continues_item(part: &Part) -> bool {
     part.template.as_ref().is_some_and(|template| matches!(template.0.first(), Some((_, TemplateSlot::Parts))))
 }
 
+/// Groups the parts of a message by item: each group is an item of one part, or with the further entries of its list.
+/// Further entries whose item was removed are a group of their own. Data parts are left out.
+pub(crate) fn grouped_by_item(parts: &[Part]) -> Vec<&[Part]> {
+    let mut ranges: Vec<(usize, usize)> = Vec::with_capacity(parts.len());
+    for (at, part) in parts.iter().enumerate().filter(|(_, part)| !matches!(part.body, PartBody::Data { .. })) {
+        match ranges.last_mut().filter(|(first, end)| *end == at && continues_item(part) && holds_list(parts, *first)) {
+            Some((_, end)) => *end = at + 1,
+            None => ranges.push((at, at + 1)),
+        }
+    }
+    ranges.into_iter().filter_map(|(from, to)| parts.get(from..to)).collect()
+}
+
+/// Returns true if the part at that index is an entry of a list.
+fn holds_list(parts: &[Part], at: usize) -> bool {
+    let is_list = |slot: &TemplateSlot| matches!(slot, TemplateSlot::Object(_) | TemplateSlot::Content);
+    let template = parts.get(at).and_then(|part| part.template.as_ref());
+    template.is_some_and(|template| template.0.iter().any(|(_, slot)| is_list(slot)))
+}
+
 /// Writes an item in its original form; `parts` are the entries of its list. `without_id`: without its member `id`.
 pub(crate) fn write_item(out: &mut String, parts: &[Part], template: &WireTemplate, without_id: bool) {
     let mut object = ObjectWriter::new(out);

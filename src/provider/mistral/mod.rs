@@ -9,5 +9,5 @@ pub(crate) mod rules;
 mod spec;
 
 pub(crate) use ids::{ID_LENGTH, is_valid_id};
-pub(crate) use remedies::REMEDIES;
+pub(crate) use remedies::UNANSWERED_CALL;
 pub(crate) use spec::SPEC;

@@ -4,7 +4,7 @@
 use super::MistralConversations;
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::{JsonRef, ObjectWriter};
-use crate::provider::request::{TOOL_CHOICE, TranslatedParameter};
+use crate::provider::request::{TOOL_CHOICE, ToolChoice, TranslatedParameter, left_out};
 use crate::provider::spec::{ParameterCodec, ToolCodec, ToolMembers, TranslateForeign};
 
 pub(super) const NAME: &str = "completion_args";
@@ -26,8 +26,13 @@ pub(super) fn contains_parameter(name: &str, translate: TranslateForeign<'_>) ->
 }
 
 /// Writes `completion_args`: its own members unchanged, the parameters of other dialects that it lacks, and the tool
-/// choice.
-pub(super) fn write(object: &mut ObjectWriter<'_>, members: &ToolMembers<'_>, report: &mut Report) {
+/// choice. Returns the names of the only tools that the choice allows, if it names some: the member for the choice
+/// cannot.
+pub(super) fn write(
+    object: &mut ObjectWriter<'_>,
+    members: &ToolMembers<'_>,
+    report: &mut Report,
+) -> Option<Vec<String>> {
     let native = members.params.find(NAME).filter(|args| args.is_object());
     let mut moved: Vec<(TranslatedParameter, JsonRef<'_>)> = Vec::new();
     for (key, value) in members.params.entries().filter(|(_, value)| !value.is_null()) {
@@ -37,32 +42,54 @@ pub(super) fn write(object: &mut ObjectWriter<'_>, members: &ToolMembers<'_>, re
             moved.push((member, value));
         }
     }
-    let inner = native.and_then(|args| args.find(TOOL_CHOICE)).map(|choice| (CHOICE_PLACE, choice));
-    let outer = members.params.find(TOOL_CHOICE).map(|choice| (TOOL_CHOICE, choice));
-    let choice = inner.or(outer);
     let mut written = String::new();
     let mut out = ObjectWriter::new(&mut written);
     out.copy_all(native.unwrap_or_default(), TOOL_CHOICE);
     for (member, value) in moved {
         out.raw(member.place, &MistralConversations.value(member.parameter, value));
     }
-    if let Some((name, choice)) = choice {
-        let mut leave_out = |why: &str| {
-            let finding = Finding::info(FindingCode::UnsupportedKey, format!("`{name}` is {why}; it is left out"));
-            report.push(finding.with_action(Action::Dropped));
-        };
-        if !members.has_callable_tool {
-            leave_out("rejected without tools");
-        } else if MistralConversations.is_native_tool_choice(choice) {
-            out.json(TOOL_CHOICE, choice);
-        } else if !(members.read_choice)(choice)
-            .is_some_and(|choice| MistralConversations.write_tool_choice(&mut out, &choice))
-        {
-            leave_out("in a form that this dialect does not have");
-        }
-    }
+    let names = write_choice(&mut out, native, members, report);
     out.end();
     if written != "{}" || native.is_some() {
         object.raw(NAME, &written);
     }
+    names
+}
+
+/// Writes the tool choice: that of `completion_args`, or one beside it in the form of any dialect. Returns the names of
+/// the tools that it allows, if it names some.
+fn write_choice<'m>(
+    out: &mut ObjectWriter<'_>,
+    native: Option<JsonRef<'m>>,
+    members: &ToolMembers<'m>,
+    report: &mut Report,
+) -> Option<Vec<String>> {
+    let choice = |object: JsonRef<'_>| object.find(TOOL_CHOICE).is_some();
+    let (name, choice) = match native.filter(|args| choice(*args)) {
+        Some(args) => (CHOICE_PLACE, args.find(TOOL_CHOICE)?),
+        None => (TOOL_CHOICE, members.params.find(TOOL_CHOICE)?),
+    };
+    // No rule of Mistral's is known about its own member, and an agent has tools of its own.
+    let has_tools = members.tools.is_some() || members.params.find("agent_id").is_some();
+    if name == TOOL_CHOICE && !has_tools {
+        report.push(left_out(name, "rejected without tools"));
+        return None;
+    }
+    if MistralConversations.is_native_tool_choice(choice) {
+        out.json(TOOL_CHOICE, choice);
+        return None;
+    }
+    let read = (members.read_choice)(choice);
+    if !read.as_ref().is_some_and(|choice| MistralConversations.write_tool_choice(out, choice)) {
+        report.push(left_out(name, "in a form that this dialect does not have"));
+        return None;
+    }
+    let names = match read? {
+        ToolChoice::Named(tool) => vec![tool.into_owned()],
+        ToolChoice::Among { names, .. } => names,
+        ToolChoice::Auto | ToolChoice::None | ToolChoice::Any => return None,
+    };
+    let sentence = format!("`{name}` names tools, which this dialect cannot: only these tools are sent");
+    report.push(Finding::info(FindingCode::UnsupportedKey, sentence).with_action(Action::Rewritten));
+    Some(names)
 }

@@ -3,7 +3,7 @@
 //! (`listed_parts.rs`).
 
 use super::encode::write_block;
-use super::entry::{CALL, CALL_ID, INPUT, OUTPUT, RESULT, is_kind, kind_of, thinking_texts};
+use super::entry::{CALL, CALL_ID, INPUT, OUTPUT, RESULT, is_type, needs_confirmation, thinking_texts, type_of};
 use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 use crate::json::{JsonKind, JsonRef, JsonStr};
 use crate::message::{Dialect, Media, Part, PartBody, Role, TemplateSlot, WireTemplate};
@@ -39,9 +39,13 @@ pub(super) fn decode(wires: &[JsonRef<'_>], items: &mut Vec<Incoming>) {
     // The parts of the model since the last entry of anybody else.
     let mut answer: Vec<IncomingPart> = Vec::new();
     for wire in wires.iter().copied() {
-        let kind = kind_of(wire);
-        match (&*kind, wire.text("role").as_deref()) {
+        let entry_type = type_of(wire);
+        match (&*entry_type, wire.text("role").as_deref()) {
             (INPUT, Some("assistant")) | (OUTPUT, _) => decode_answer(wire, &mut answer),
+            // Mistral itself runs it, so no run waits for its result.
+            (CALL, _) if needs_confirmation(wire) && !has_result(wires, wire) => {
+                answer.push(IncomingPart::Part(PartBody::Opaque(wire.to_owned()).into()));
+            }
             (CALL, _) => answer.push(IncomingPart::Call(decode_call(wire))),
             (RESULT, _) => {
                 end_answer(&mut answer, items);
@@ -60,13 +64,19 @@ pub(super) fn decode(wires: &[JsonRef<'_>], items: &mut Vec<Incoming>) {
                 end_answer(&mut answer, items);
                 items.push(decode_input(wire, role));
             }
-            (kind, _) if is_kind(kind) => {
+            (other, _) if is_type(other) => {
                 answer.push(IncomingPart::Part(PartBody::Opaque(wire.to_owned()).into()));
             }
             _ => items.push(Incoming::Unknown(wire.to_owned())),
         }
     }
     end_answer(&mut answer, items);
+}
+
+/// Returns true if one of the entries is the result of a call.
+fn has_result(wires: &[JsonRef<'_>], call: JsonRef<'_>) -> bool {
+    let id = call.get(CALL_ID).unwrap_or_default();
+    wires.iter().any(|wire| type_of(*wire) == RESULT && wire.get(CALL_ID).is_some_and(|other| other.is_same(id)))
 }
 
 /// Ends the message of the model: an entry of somebody else follows.
@@ -131,13 +141,13 @@ pub(super) fn decode_block(chunk: JsonRef<'_>) -> Part {
 }
 
 fn decode_known(chunk: JsonRef<'_>) -> Option<Part> {
-    let kind = chunk.text("type")?;
-    let (body, template) = match &*kind {
+    let chunk_type = chunk.text("type")?;
+    let (body, template) = match &*chunk_type {
         "text" => {
             (PartBody::Text(chunk.json_str("text")?), template_with_slots(chunk, &[("text", TemplateSlot::Text)]))
         }
         "image_url" | "document_url" => {
-            let member = &*kind;
+            let member = &*chunk_type;
             let address = chunk.find(member)?;
             // An image is named by its URL, or by an object with it and more.
             let (url, slot) = match address.json_str("url") {

@@ -1,11 +1,11 @@
 //! Drafts to entries. The results of a message's calls follow its entries.
 
-use super::content::CONTENT;
+use super::content::{CONTENT, OWN_CONTENT};
 use super::entry::{CALL, CALL_ID, INPUT, OUTPUT, RESULT};
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::{ArrayWriter, JsonKind, JsonStr, ObjectWriter, push_text};
-use crate::message::{Dialect, Media, Message, Part, PartBody, Role, TemplateSlot};
-use crate::provider::listed_parts::{continues_item, write_item};
+use crate::message::{Dialect, Media, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
+use crate::provider::listed_parts::{continues_item, grouped_by_item, write_item};
 use crate::provider::neutral::{MessageText, input_text, rejected_media, result_text, text_of};
 use crate::provider::spec::{EncodeContext, Wire, call_ids, tool_name};
 use crate::provider::wire_template::{write_filled, write_part, write_template};
@@ -17,7 +17,8 @@ const SHOWN_NEXT: &str = "The result is shown in the next message.";
 
 /// Writes a message and the results of its calls. An empty message is omitted.
 pub(super) fn encode(wire: &mut Wire<'_>, item: &DraftMessage<'_>, context: &mut EncodeContext<'_>) {
-    let ids = call_ids(&CONTENT, &item.calls);
+    let content = if is_native(item.message) { &OWN_CONTENT } else { &CONTENT };
+    let ids = call_ids(content, &item.calls);
     match item.message.role {
         Role::Assistant if is_native(item.message) => encode_native_answer(wire, item, &ids),
         Role::Assistant => encode_foreign_answer(wire, item, &ids, context.report),
@@ -105,14 +106,8 @@ fn write_document(block: &mut ObjectWriter<'_>, media: &Media) {
 
 /// Writes the entries of an answer of this dialect.
 fn encode_native_answer(wire: &mut Wire<'_>, item: &DraftMessage<'_>, ids: &[JsonStr]) {
-    let parts = &item.message.parts;
-    for (at, first) in parts.iter().enumerate() {
-        let continues = |part: &&Part| continues_item(part);
-        if continues_item(first) && at > 0 {
-            continue;
-        }
-        let further = parts.iter().skip(at + 1).take_while(continues).count();
-        let parts = parts.get(at..=at + further).unwrap_or_default();
+    for parts in grouped_by_item(&item.message.parts) {
+        let Some(first) = parts.first() else { continue };
         match (&first.body, &first.template) {
             (PartBody::ToolCall { .. }, _) => {
                 let place = item.call(&first.body).and_then(|call| place_of(item, call));
@@ -120,12 +115,24 @@ fn encode_native_answer(wire: &mut Wire<'_>, item: &DraftMessage<'_>, ids: &[Jso
                     write_call(wire.begin(), call.invocation, id, true);
                 }
             }
+            // The first chunk of its message was removed.
+            (_, Some(template)) if continues_item(first) => {
+                write_item(wire.begin(), parts, &output_of(template), false);
+            }
             (_, Some(template)) => write_item(wire.begin(), parts, template, false),
             (PartBody::Opaque(value), None) => wire.begin().push_str(value.as_str()),
             (PartBody::Text(text) | PartBody::Refusal(text), None) if !text.is_empty() => write_output(wire, text),
             _ => {}
         }
     }
+}
+
+/// Returns the template of a message of the model whose first chunk has the form of a further one.
+fn output_of(further: &WireTemplate) -> WireTemplate {
+    let raw = |text: &str| TemplateSlot::Raw(JsonStr::new(text).to_json());
+    let mut members = vec![(JsonStr::new("type"), raw(OUTPUT)), (JsonStr::new("role"), raw("assistant"))];
+    members.extend(further.0.get(1).map(|(_, slot)| (JsonStr::new("content"), slot.clone())));
+    WireTemplate(members)
 }
 
 /// Returns the index of a call among those of its message.

@@ -1,8 +1,9 @@
 //! Mistral's conversations: `POST /v1/conversations`, whose `inputs` are entries.
 //!
 //! Sources: Mistral's SDKs (client-python, `src/mistralai/client/models`, and client-ts, `src/models/components`, both
-//! read on 2026-11-28), and its API reference (docs.mistral.ai/api/endpoint/beta/conversations, read the same day). No
-//! traffic was recorded.
+//! read on 2026-11-28), its API reference (docs.mistral.ai/api/endpoint/beta/conversations, read the same day), and the
+//! answers that braintrust-sdk-python recorded from June to October 2026 (`integrations/mistral/cassettes`). No refusal
+//! was recorded.
 
 mod completion_args;
 mod content;
@@ -15,6 +16,7 @@ mod reasoning;
 #[cfg(test)]
 mod recognition;
 mod recognizer;
+mod remedies;
 mod rules;
 mod spec;
 mod stream;
@@ -23,5 +25,5 @@ mod tools;
 
 pub(crate) use spec::SPEC;
 
-/// Its codecs.
+/// The codecs of the dialect.
 struct MistralConversations;

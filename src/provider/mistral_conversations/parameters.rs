@@ -1,7 +1,7 @@
 //! Where a conversation has the parameters that dialects share.
 
 use super::{MistralConversations, completion_args};
-use crate::json::ObjectWriter;
+use crate::json::{JsonRef, ObjectWriter};
 use crate::provider::request::Parameter;
 use crate::provider::spec::{DefaultsContext, ParameterCodec, TranslateForeign};
 
@@ -21,12 +21,13 @@ impl ParameterCodec for MistralConversations {
             Parameter::FrequencyPenalty => "completion_args.frequency_penalty",
             Parameter::PresencePenalty => "completion_args.presence_penalty",
             Parameter::ResponseFormat => "completion_args.response_format",
+            // In the schema since 2026 (vercel/ai, `mistral-conversation-language-model.ts`).
+            Parameter::ReasoningEffort => "completion_args.reasoning_effort",
             Parameter::Prediction => "completion_args.prediction",
             Parameter::TopK
             | Parameter::CandidateCount
             | Parameter::ParallelToolCalls
             | Parameter::SerialToolChoice
-            | Parameter::ReasoningEffort
             | Parameter::Verbosity
             | Parameter::User
             | Parameter::ServiceTier
@@ -44,5 +45,32 @@ impl ParameterCodec for MistralConversations {
         if context.request.stream {
             object.bool("stream", true);
         }
+        // Each request has the whole conversation: the service has no use for a copy of each. Clients that send it
+        // whole do the same (vercel/ai, inspect_ai).
+        if !context.named.iter().any(|name| name == STORE) {
+            object.bool(STORE, false);
+        }
     }
+}
+
+const STORE: &str = "store";
+
+/// The members of a request that continues a conversation (client-ts, `ConversationAppendRequest` and
+/// `ConversationRestartRequest`).
+const CONTINUING: [&str; 9] = [
+    STORE,
+    "stream",
+    "handoff_execution",
+    "completion_args",
+    "tool_confirmations",
+    "guardrails",
+    "metadata",
+    "from_entry_id",
+    "agent_version",
+];
+
+/// Returns true for the body of a request that continues a conversation without new entries.
+pub(super) fn continues_without_inputs(body: JsonRef<'_>) -> bool {
+    let is_continuing = |key: JsonRef<'_>| key.as_text().is_some_and(|key| CONTINUING.contains(&&*key));
+    body.entries().next().is_some() && body.entries().all(|(key, _)| is_continuing(key))
 }

@@ -1,7 +1,7 @@
 //! Recognises entries of a conversation.
 
 use super::MistralConversations;
-use super::entry::{CALL_ID, KINDS, RESULT, is_kind, kind_of};
+use super::entry::{CALL_ID, TYPES, RESULT, is_type, type_of};
 use crate::json::JsonRef;
 use crate::provider::rules::Fields;
 use crate::provider::spec::{ItemRecognizer, Mention};
@@ -9,16 +9,16 @@ use crate::provider::spec::{ItemRecognizer, Mention};
 impl ItemRecognizer for MistralConversations {
     fn marks_item(&self, item: &Fields<'_>) -> bool {
         let kind = item.text("type").unwrap_or_default();
-        KINDS.contains(&&*kind)
+        TYPES.contains(&&*kind)
     }
 
     fn reads(&self, item: &Fields<'_>) -> bool {
         let kind = item.text("type").unwrap_or_default();
         let role = item.text("role").unwrap_or_default();
-        is_kind(&kind)
+        is_type(&kind)
             || ["user", "assistant", "system", "developer"].contains(&&*role)
             || item.find("content").is_some()
-            || !kind_of(item.object).is_empty() && kind.is_empty()
+            || !type_of(item.object).is_empty() && kind.is_empty()
     }
 
     fn mention<'a>(&self, item: &Fields<'a>, id: JsonRef<'a>) -> Mention<'a> {

@@ -2,24 +2,34 @@
 //!
 //! Sources: the schema of entries (client-python, `InputEntries` and what it is a union of, read on 2026-11-28), and
 //! the answer of Mistral's agents to calls without results, which is that of its chat endpoint: "Not the same number of
-//! function calls and responses", code 3230 (client-python#234). So the chat endpoint's rules of calls hold here: their
-//! ids, and that results follow them. Other rules of the chat endpoint are not documented for entries, and are none
-//! here.
+//! function calls and responses", code 3230 (client-python#234). So results follow their calls here, too. The chat
+//! endpoint's rule of call ids is confirmed neither by the schema, where an id is any text, nor by other clients, which
+//! send `search-1` (vercel/ai, `convert-to-mistral-conversation-inputs.ts`): a remedy has it, and no rule. Other rules
+//! of the chat endpoint are not documented for entries, and are none here.
 
 mod entry_reader;
 
 use super::entry::{CALL_ID, RESULT};
 use crate::json::JsonRef;
-use crate::provider::mistral::rules::{DANGLING, DUPLICATE_RESULT, IDS};
+use crate::provider::mistral::rules::{self, DANGLING, DUPLICATE_RESULT};
 use crate::provider::rules::{
-    ErrorTemplates, ListMessage, ListMessageKind, ListPlacement, Pairing, Pairs, Plan, WireCall, place_messages, quoted,
+    ErrorTemplates, IdRule, ListMessage, ListMessageKind, ListPlacement, Pairing, Pairs, Plan, WireCall, place_messages, quoted,
 };
 use entry_reader::{EntryReader, ReadEntry};
+use std::collections::BTreeSet;
 
 const ERRORS: ErrorTemplates = ErrorTemplates {
     dangling: DANGLING,
     orphan: "Unexpected tool call id {} in tool results: a result must answer a call of the entries before it.",
     duplicate: DUPLICATE_RESULT,
+};
+
+/// An id is any text. A new one fits the chat endpoint, too.
+const IDS: IdRule = IdRule {
+    valid: |_| true,
+    missing: "inputs.{at}.function.call.tool_call_id: Input should be a valid string",
+    invalid: "inputs.{at}.function.call.tool_call_id: Input should be a valid string, but was {}",
+    ..rules::IDS
 };
 
 /// Plans the repair of a body.
@@ -38,10 +48,8 @@ pub(super) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     if plan.is_over_budget() {
         return;
     }
-    for result in pairs.results.iter_mut().filter(|_| continues_conversation) {
-        if result.pairing == Pairing::Orphan && result.has_valid_id {
-            result.pairing = Pairing::HeldByServer;
-        }
+    if continues_conversation {
+        keep_results_of_held_calls(&mut pairs);
     }
     pairs.write_ids(plan, &|_, _| CALL_ID, "Missing or invalid 'tool_call_id': it must be that of its call.");
     let messages = messages_of(entries, &pairs);
@@ -57,6 +65,15 @@ pub(super) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
 /// `ConversationRestartRequest`).
 fn continues_conversation(plan: &Plan<'_, '_>) -> bool {
     plan.body.object.is_object() && plan.body.find("model").is_none() && plan.body.find("agent_id").is_none()
+}
+
+/// Keeps the results of calls that are not in the body: the service has them. Each has one result.
+fn keep_results_of_held_calls(pairs: &mut Pairs<'_>) {
+    let mut seen = BTreeSet::new();
+    for result in pairs.results.iter_mut().filter(|result| result.pairing == Pairing::Orphan && result.has_valid_id) {
+        let is_first = seen.insert(result.id.clone());
+        result.pairing = if is_first { Pairing::HeldByServer } else { Pairing::Duplicate };
+    }
 }
 
 /// Returns the entries as the list is arranged. The results of an answer's calls follow its last entry.

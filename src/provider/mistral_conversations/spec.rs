@@ -3,9 +3,8 @@
 use super::completion_args::CHOICE_PLACE;
 use super::content::CONTENT;
 use super::system::{INSTRUCTIONS, SYSTEM};
-use super::{MistralConversations, decode, rules, stream};
+use super::{MistralConversations, decode, parameters, remedies, rules, stream};
 use crate::message::Dialect;
-use crate::provider::mistral::REMEDIES;
 use crate::provider::request::TOOL_CHOICE;
 use crate::provider::spec::{BodyProfile, DialectSpec, ItemFormat, ModelTable, PromptCache, RuleSet, SHORT_CACHE_LIFE};
 
@@ -35,7 +34,6 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
             "prompt_cache_key",
             "prompt_mode",
             "reasoning",
-            "reasoning_effort",
             "safe_prompt",
             "safety_identifier",
             "service_tier",
@@ -49,6 +47,7 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
             "user",
             "verbosity",
         ],
+        may_lack_list: parameters::continues_without_inputs,
         tool_choice_members: &[TOOL_CHOICE, CHOICE_PLACE],
         ..BodyProfile::COMMON
     },
@@ -68,7 +67,7 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
     models: ModelTable::NONE,
     rules: RuleSet {
         plan: rules::plan,
-        remedies: REMEDIES,
+        remedies: remedies::REMEDIES,
         leave_out_refused: |_, _| {},
         missing_reasoning: None,
         unique_names: None,

@@ -6,15 +6,17 @@
 //! {"type":"conversation.response.done","usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11}}
 //! ```
 //!
-//! Sources: client-ts, `ConversationEventsData` and `ConversationResponse`, read on 2026-11-28. An answer has no finish
+//! Sources: client-ts, `ConversationEventsData` and `ConversationResponse`, read on 2026-11-28, and the answers that
+//! braintrust-sdk-python recorded from June to October 2026 (`integrations/mistral/cassettes`). An answer has no finish
 //! reason: one that a limit of tokens ended cannot be told from a complete one.
 
 mod output_entry;
 #[cfg(test)]
 mod tests;
 
-use super::entry::{CALL, EXECUTION, HANDOFF, OUTPUT};
+use super::entry::{CALL, EXECUTION, HANDOFF, OUTPUT, type_of};
 use crate::json::{ArrayWriter, Json, JsonKind, JsonRef};
+use crate::message::Usage;
 use crate::provider::openai_chat::stream::read_usage;
 use crate::provider::stream::{
     AnswerBlock, AnswerReader, AnswerStatus, Assembled, LatestPositions, ResponseMeta, StreamEvent, inside, malformed,
@@ -52,8 +54,8 @@ impl AnswerReader for ConversationAssembler {
             }
             // A server that does not stream sends the whole answer.
             _ if has_outputs(data) => self.read_response(data, out),
-            kind => match entry_type(kind) {
-                Some(entry_type) => return self.extend(entry_type, data, out),
+            kind => match event_of(kind) {
+                Some(event) => return self.extend(event, data, out),
                 None => self.meta.report_error_object(data.find("error").unwrap_or_default(), out),
             },
         }
@@ -70,7 +72,7 @@ impl AnswerReader for ConversationAssembler {
         let out = &mut Vec::new();
         if has_outputs(body) {
             self.read_response(body, out);
-        } else if body.text("type").is_some_and(|kind| entry_type(&kind).is_some() || kind.starts_with("conversation."))
+        } else if body.text("type").is_some_and(|kind| event_of(&kind).is_some() || kind.starts_with("conversation."))
         {
             self.read_event("", body, out);
         } else {
@@ -101,7 +103,7 @@ impl AnswerReader for ConversationAssembler {
             () => AnswerStatus::Complete,
         };
         let complete = status == AnswerStatus::Complete;
-        let text: String = self.entries.iter().flat_map(OutputEntry::texts).collect();
+        let text: String = self.entries.iter().map(OutputEntry::text).collect();
         let calls = self.entries.iter().filter_map(|entry| entry.assemble_call(complete)).collect();
         self.meta.assembled(status, &text, calls, self.wire(complete))
     }
@@ -111,11 +113,20 @@ fn has_outputs(body: JsonRef<'_>) -> bool {
     body.get("outputs").is_some_and(|outputs| outputs.kind() == JsonKind::Array)
 }
 
-/// Returns the type of the entry that an event is about: `tool.execution` for `tool.execution.started`.
-fn entry_type(event: &str) -> Option<&'static str> {
-    let (entry, stage) = event.rsplit_once('.')?;
+/// An event of an entry.
+#[derive(Clone, Copy)]
+struct EntryEvent {
+    entry_type: &'static str,
+    /// Nothing of the entry follows.
+    is_done: bool,
+}
+
+/// Reads the type of an event: `tool.execution.started` is one of a `tool.execution`.
+fn event_of(kind: &str) -> Option<EntryEvent> {
+    let (entry, stage) = kind.rsplit_once('.')?;
     let is_stage = matches!(stage, "started" | "delta" | "done");
-    [OUTPUT, CALL, EXECUTION, HANDOFF].into_iter().find(|own| is_stage && *own == entry)
+    let entry_type = [OUTPUT, CALL, EXECUTION, HANDOFF].into_iter().find(|own| is_stage && *own == entry)?;
+    Some(EntryEvent { entry_type, is_done: stage == "done" })
 }
 
 impl ConversationAssembler {
@@ -131,20 +142,22 @@ impl ConversationAssembler {
     fn read_response(&mut self, body: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
         self.read_conversation(body);
         for output in body.get("outputs").unwrap_or_default().items().filter(|output| output.is_object()) {
-            let entry = OutputEntry::whole(output, self.calls);
-            self.add(entry, output, out);
+            let at = self.add(OutputEntry::begun(&type_of(output), output, self.calls), output, out);
+            if let Some(entry) = self.entries.get_mut(at) {
+                entry.read_whole(output, out);
+            }
         }
         self.end(body, out);
     }
 
     fn end(&mut self, data: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
         self.ended = true;
-        self.entries.iter_mut().for_each(|entry| entry.close(out));
-        self.meta.update_usage(data.get("usage").and_then(read_usage), out);
+        self.entries.iter_mut().for_each(|entry| entry.end(out));
+        self.meta.update_usage(data.get("usage").and_then(usage_of), out);
     }
 
     /// Adds an entry and returns its index.
-    fn add(&mut self, mut entry: OutputEntry, data: JsonRef<'_>, out: &mut Vec<StreamEvent>) -> usize {
+    fn add(&mut self, entry: OutputEntry, data: JsonRef<'_>, out: &mut Vec<StreamEvent>) -> usize {
         let at = self.entries.len();
         self.calls += u32::from(entry.is_call());
         if self.meta.model.is_none() {
@@ -158,17 +171,22 @@ impl ConversationAssembler {
 
     /// Applies an event to its entry, which is new if none has its type and ids. Returns the fragment that it appended
     /// to a string if that was its only effect.
-    fn extend<'a>(&mut self, kind: &'static str, data: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
+    fn extend<'a>(&mut self, event: EntryEvent, data: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
+        let EntryEvent { entry_type, is_done } = event;
         let known = self.positions.with_id(&key_of(data));
-        let known = known.filter(|at| self.entries.get(*at).is_some_and(|entry| entry.is_of(kind)));
+        let known = known.filter(|at| self.entries.get(*at).is_some_and(|entry| entry.is_of(entry_type)));
         let is_new = known.is_none();
         let at = match known {
             Some(at) => at,
-            None => self.add(OutputEntry::begun(kind, data, self.calls), data, out),
+            None => self.add(OutputEntry::begun(entry_type, data, self.calls), data, out),
         };
         self.last_extended = at;
-        let fragment = self.entries.get_mut(at)?.extend(data, out);
-        fragment.filter(|_| !is_new)
+        let entry = self.entries.get_mut(at)?;
+        let fragment = entry.extend(data, out);
+        if is_done {
+            entry.mark_done();
+        }
+        fragment.filter(|_| !is_new && !is_done)
     }
 
     /// Returns the entries for the next request; none if there are none.
@@ -181,6 +199,14 @@ impl ConversationAssembler {
         list.end();
         (wire.len() > "[]".len()).then(|| Json::trusted(wire))
     }
+}
+
+/// Reads a `usage` object. The tokens of the service's own tools count as input: recorded, the total is the sum of all
+/// three.
+fn usage_of(usage: JsonRef<'_>) -> Option<Usage> {
+    let read = read_usage(usage)?;
+    let connectors = usage.get("connector_tokens").and_then(JsonRef::as_u64).unwrap_or(0);
+    Some(Usage { input: read.input.saturating_add(connectors), ..read })
 }
 
 /// Returns what tells an entry from others: its place among the outputs, its id, and for a call the call's id.

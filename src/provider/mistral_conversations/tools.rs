@@ -37,7 +37,7 @@ impl ToolCodec for MistralConversations {
         });
     }
 
-    /// Its words are those of the chat endpoint.
+    /// Reads the words of the chat endpoint.
     fn read_tool_choice<'a>(&self, choice: JsonRef<'a>) -> Option<ToolChoice<'a>> {
         match &*choice.as_text()? {
             "auto" => Some(ToolChoice::Auto),
@@ -51,22 +51,26 @@ impl ToolCodec for MistralConversations {
         CHOICES.iter().any(|word| choice.is_text(word))
     }
 
-    /// A single tool cannot be named.
+    /// The member cannot name tools: the model is to call one, and [`write_members`](Self::write_members) sends only
+    /// those that are named, as other clients do (vercel/ai).
     fn write_tool_choice(&self, object: &mut ObjectWriter<'_>, choice: &ToolChoice<'_>) -> bool {
         let word = match choice {
-            ToolChoice::Auto => "auto",
+            ToolChoice::Auto | ToolChoice::Among { required: false, .. } => "auto",
             ToolChoice::None => "none",
-            ToolChoice::Any => "any",
-            ToolChoice::Named(_) | ToolChoice::Among { .. } => return false,
+            ToolChoice::Any | ToolChoice::Named(_) | ToolChoice::Among { required: true, .. } => "any",
         };
         object.text(TOOL_CHOICE, word);
         true
     }
 
     fn write_members(&self, object: &mut ObjectWriter<'_>, members: &ToolMembers<'_>, report: &mut Report) {
-        completion_args::write(object, members, report);
-        if let Some(tools) = members.tools {
+        let names = completion_args::write(object, members, report).unwrap_or_default();
+        let Some(tools) = members.tools else { return };
+        let is_named = |entry: &JsonRef<'_>| self.tool_names(*entry).iter().any(|name| names.contains(name));
+        if !tools.items().any(|entry| is_named(&entry)) {
             object.json(TOOLS, tools);
+            return;
         }
+        object.array(TOOLS, |list| tools.items().filter(is_named).for_each(|entry| list.item().push_str(entry.as_raw())));
     }
 }

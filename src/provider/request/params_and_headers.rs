@@ -131,7 +131,7 @@ impl RequestHead<'_> {
 }
 
 /// Returns the finding of a parameter that is not sent.
-fn left_out(name: &str, why: &str) -> Finding {
+pub(crate) fn left_out(name: &str, why: &str) -> Finding {
     let sentence = format!("`{name}` is {why}; it is left out");
     Finding::info(FindingCode::UnsupportedKey, sentence).with_action(Action::Dropped)
 }

@@ -2,7 +2,9 @@
 
 use crate::finding::{Action, FindingCode};
 use crate::json::{JsonKind, JsonRef};
-use crate::provider::mistral_conversations::entry::{CALL, CALL_ID, INPUT, KINDS, OUTPUT, RESULT, is_kind, kind_of};
+use crate::provider::mistral_conversations::entry::{
+    CALL, CALL_ID, EXECUTION, HANDOFF, HANDOFF_MEMBERS, INPUT, OUTPUT, RESULT, TYPES, is_type, needs_confirmation, type_of,
+};
 use crate::provider::openai_chat::rules::call_form::{CalledTool, fix_arguments};
 use crate::provider::openai_chat::rules::parts::PartReader;
 use crate::provider::rules::{
@@ -15,8 +17,13 @@ const MAX_NAME: usize = 64;
 /// The types of chunks in a message of the user, and in one of the model (client-python, `MessageInputContentChunks`
 /// and `MessageOutputContentChunks`).
 const INPUT_CHUNKS: &[&str] = &["text", "image_url", "document_url", "tool_file", "thinking"];
-const OUTPUT_CHUNKS: &[&str] =
-    &["text", "image_url", "document_url", "tool_file", "thinking", "tool_reference", "reference"];
+const OUTPUT_CHUNKS: &[&str] = &["text", "image_url", "document_url", "tool_file", "thinking", REFERENCE];
+
+/// A source that a tool of Mistral found. Only a message of the model has it.
+const REFERENCE: &str = "tool_reference";
+
+const UNKNOWN_CHUNK: &str =
+    "Content chunks of type '{}' are not in the schema of conversations that these rules know; it may be a newer one.";
 
 /// An entry, as it was read.
 pub(super) struct ReadEntry {
@@ -40,9 +47,10 @@ pub(super) struct EntryReader<'p, 'a, 'o> {
     in_reply: bool,
 }
 
-/// What an entry is.
-enum Speaker {
-    Model { call: Option<usize> },
+/// Which part of the conversation an entry belongs to.
+enum EntryClass {
+    /// An answer of the model.
+    Answer { call: Option<usize> },
     Result,
     Other,
     Removed,
@@ -66,19 +74,19 @@ impl<'p, 'a, 'o> EntryReader<'p, 'a, 'o> {
         self.plan.at = at;
         let piece = self.plan.edits.source(value);
         let mut message = ListMessage { kind: ListMessageKind::Other, role: "", piece, moved_parts: Vec::new() };
-        let speaker =
+        let class =
             if value.is_object() { self.entry(&Fields::of(value)) } else { self.non_object(value, &mut message) };
         let mut entry = ReadEntry { message, call: None, answer: None };
-        match speaker {
-            Speaker::Model { call } => {
+        match class {
+            EntryClass::Answer { call } => {
                 self.begin_answer();
                 (entry.call, entry.answer) = (call, Some(self.answers));
             }
-            Speaker::Result => {
+            EntryClass::Result => {
                 (self.in_answer, entry.message.kind) = (false, ListMessageKind::ToolResult);
             }
-            Speaker::Other => (self.in_answer, self.in_reply) = (false, false),
-            Speaker::Removed => entry.message.kind = ListMessageKind::Removed,
+            EntryClass::Other => (self.in_answer, self.in_reply) = (false, false),
+            EntryClass::Removed => entry.message.kind = ListMessageKind::Removed,
         }
         self.entries.push(entry);
     }
@@ -92,49 +100,51 @@ impl<'p, 'a, 'o> EntryReader<'p, 'a, 'o> {
     }
 
     /// Fixes an item that is no object: a string becomes a message of the user, anything else is removed.
-    fn non_object(&mut self, value: JsonRef<'a>, message: &mut ListMessage) -> Speaker {
+    fn non_object(&mut self, value: JsonRef<'a>, message: &mut ListMessage) -> EntryClass {
         if !self.plan.admits_bare(value) {
-            return Speaker::Removed;
+            return EntryClass::Removed;
         }
         let sentence = "Invalid type for 'inputs[{at}]': expected an object.";
         let violation = Violation::error(FindingCode::Malformed, sentence).at(value);
         if value.kind() != JsonKind::String {
             self.plan.report(violation.dropped());
-            return Speaker::Removed;
+            return EntryClass::Removed;
         }
         self.plan.report(violation.rewritten());
         message.piece = self.plan.as_text("{\"type\":\"message.input\",\"role\":\"user\",\"content\":", value);
-        Speaker::Other
+        EntryClass::Other
     }
 
-    fn entry(&mut self, fields: &Fields<'a>) -> Speaker {
+    fn entry(&mut self, fields: &Fields<'a>) -> EntryClass {
         if !self.plan.admits(fields) {
-            return Speaker::Removed;
+            return EntryClass::Removed;
         }
-        match self.kind(fields) {
+        match self.entry_type(fields) {
             INPUT => self.input(fields),
             OUTPUT => self.output(fields),
             CALL => self.call(fields),
             RESULT => self.result(fields),
-            // Entries of Mistral's own tools, and types that are newer than these rules.
-            _ => Speaker::Model { call: None },
+            EXECUTION => self.execution(fields),
+            HANDOFF => self.handoff(fields),
+            // A type that is newer than these rules.
+            _ => EntryClass::Answer { call: None },
         }
     }
 
     /// Returns an entry's type; empty for one that these rules do not read. A type that no entry has is replaced.
-    fn kind(&mut self, fields: &Fields<'a>) -> &'static str {
+    fn entry_type(&mut self, fields: &Fields<'a>) -> &'static str {
         let given = fields.owned_text("type");
-        let known = |kind: &str| KINDS.into_iter().find(|own| *own == kind);
-        if let Some(kind) = known(&given) {
-            return kind;
+        let known = |name: &str| TYPES.into_iter().find(|own| *own == name);
+        if let Some(entry_type) = known(&given) {
+            return entry_type;
         }
-        if is_kind(&given) {
+        if is_type(&given) {
             return "";
         }
         let has_type = fields.get("type").is_some();
-        let guess = if given.is_empty() { known(&kind_of(fields.object)) } else { None }.unwrap_or(INPUT);
-        // The schema gives the type of a message a default.
-        if has_type || guess != INPUT {
+        let guess = if given.is_empty() { known(&type_of(fields.object)) } else { None }.unwrap_or(INPUT);
+        // The schema gives each type a default.
+        if has_type {
             let sentence = "inputs.{at}: Input tag '{}' found using 'type' does not match any of the expected tags";
             let violation = Violation::error(FindingCode::Malformed, sentence).at_member(fields.object, "type");
             self.plan.rewrite(violation.quoting(&given), quoted(guess));
@@ -142,7 +152,7 @@ impl<'p, 'a, 'o> EntryReader<'p, 'a, 'o> {
         guess
     }
 
-    fn input(&mut self, fields: &Fields<'a>) -> Speaker {
+    fn input(&mut self, fields: &Fields<'a>) -> EntryClass {
         let role = fields.owned_text("role");
         let is_model = names_model(&role);
         if !["user", "assistant"].contains(&role.as_str()) {
@@ -150,24 +160,31 @@ impl<'p, 'a, 'o> EntryReader<'p, 'a, 'o> {
             let violation = Violation::error(role_code(&role), sentence).at_member(fields.object, "role");
             self.plan.rewrite(violation.quoting(&role), quoted(if is_model { "assistant" } else { "user" }));
         }
-        let (role, chunks) = if is_model { ("assistant", OUTPUT_CHUNKS) } else { ("user", INPUT_CHUNKS) };
-        match self.has_content(fields, role, chunks) {
-            false => Speaker::Removed,
-            true if is_model => Speaker::Model { call: None },
-            true => Speaker::Other,
+        let mut chunks = fields.get("content").unwrap_or_default().items();
+        if is_model && fields.find("prefix").is_none() && chunks.any(|chunk| chunk.has_text("type", REFERENCE)) {
+            let sentence = "inputs.{at}.message.input.content: Input tag 'tool_reference' found using 'type' does not match any of the expected tags";
+            let violation = Violation::error(FindingCode::UnsupportedPart, sentence).at_member(fields.object, "type");
+            self.plan.rewrite(violation, quoted(OUTPUT));
+            return self.output(fields);
+        }
+        let role = if is_model { "assistant" } else { "user" };
+        match self.has_content(fields, role, INPUT_CHUNKS) {
+            false => EntryClass::Removed,
+            true if is_model => EntryClass::Answer { call: None },
+            true => EntryClass::Other,
         }
     }
 
-    fn output(&mut self, fields: &Fields<'a>) -> Speaker {
+    fn output(&mut self, fields: &Fields<'a>) -> EntryClass {
         if fields.find("role").is_some_and(|role| !role.is_text("assistant")) {
             let sentence = "inputs.{at}.message.output.role: Input should be 'assistant'";
             let violation = Violation::error(FindingCode::RoleOrder, sentence).at_member(fields.object, "role");
             self.plan.rewrite(violation, quoted("assistant"));
         }
         if self.has_content(fields, "assistant", OUTPUT_CHUNKS) {
-            Speaker::Model { call: None }
+            EntryClass::Answer { call: None }
         } else {
-            Speaker::Removed
+            EntryClass::Removed
         }
     }
 
@@ -182,7 +199,7 @@ impl<'p, 'a, 'o> EntryReader<'p, 'a, 'o> {
         match content.kind() {
             JsonKind::String => {}
             JsonKind::Array => {
-                let mut reader = PartReader::new(role, |_| Some(chunks));
+                let mut reader = PartReader::new(role, |_| Some(chunks)).with_unknown_part(UNKNOWN_CHUNK);
                 reader.read(self.plan, content);
                 match reader.into_new_list() {
                     Some(list) if list.is_empty() => return false,
@@ -199,7 +216,7 @@ impl<'p, 'a, 'o> EntryReader<'p, 'a, 'o> {
         true
     }
 
-    fn call(&mut self, fields: &Fields<'a>) -> Speaker {
+    fn call(&mut self, fields: &Fields<'a>) -> EntryClass {
         let name = fields.owned_text("name");
         if !name_valid(&name, MAX_NAME) {
             let sentence = "Function name was {} but must be a-z, A-Z, 0-9, or contain underscores and dashes, with a maximum length of 64.";
@@ -208,12 +225,55 @@ impl<'p, 'a, 'o> EntryReader<'p, 'a, 'o> {
         }
         fix_arguments(self.plan, fields, CalledTool::Function, true);
         self.begin_answer();
-        let found =
-            FoundCall { value: fields.object, id: fields.get(CALL_ID), group: self.answers, ..FoundCall::default() };
-        Speaker::Model { call: Some(self.pairs.add_call(found)) }
+        let found = FoundCall {
+            value: fields.object,
+            id: fields.get(CALL_ID),
+            group: self.answers,
+            // Mistral runs it after a confirmation, for which the application has another member of a body.
+            may_stay_open: needs_confirmation(fields.object),
+            ..FoundCall::default()
+        };
+        EntryClass::Answer { call: Some(self.pairs.add_call(found)) }
     }
 
-    fn result(&mut self, fields: &Fields<'a>) -> Speaker {
+    /// Fixes a call of a tool that Mistral runs. One without a name is removed.
+    fn execution(&mut self, fields: &Fields<'a>) -> EntryClass {
+        if fields.owned_text("name").is_empty() {
+            return self.without_member(EXECUTION, "name", fields);
+        }
+        let arguments = fields.get("arguments");
+        if arguments.is_none_or(|arguments| arguments.kind() != JsonKind::String) {
+            let sentence = "inputs.{at}.tool.execution.arguments: Input should be a valid string";
+            let violation = Violation::error(FindingCode::InvalidArguments, sentence);
+            let given = arguments.filter(|arguments| !arguments.is_null());
+            let text = given.map_or_else(|| quoted("{}"), as_quoted);
+            self.plan.rewrite(violation.at_member(fields.object, "arguments"), text);
+        }
+        // Recorded answers have it, and no schema of a request.
+        if fields.get("function").is_some() {
+            let sentence = "inputs.{at}.tool.execution.function: Extra inputs are not permitted";
+            let violation = Violation::error(FindingCode::Malformed, sentence);
+            self.plan.report(violation.at_member(fields.object, "function").dropped());
+            self.plan.edits.remove(fields.object, "function");
+        }
+        EntryClass::Answer { call: None }
+    }
+
+    /// Removes a handoff that does not say from which agent to which.
+    fn handoff(&mut self, fields: &Fields<'a>) -> EntryClass {
+        match HANDOFF_MEMBERS.into_iter().find(|name| fields.owned_text(name).is_empty()) {
+            Some(missing) => self.without_member(HANDOFF, missing, fields),
+            None => EntryClass::Answer { call: None },
+        }
+    }
+
+    fn without_member(&mut self, entry_type: &str, missing: &str, fields: &Fields<'a>) -> EntryClass {
+        let sentence = format!("inputs.{}.{entry_type}.{missing}: Field required", self.plan.at);
+        self.plan.report(Violation::error(FindingCode::Malformed, sentence).at(fields.object).dropped());
+        EntryClass::Removed
+    }
+
+    fn result(&mut self, fields: &Fields<'a>) -> EntryClass {
         let result = fields.get("result");
         if result.is_none_or(|result| result.kind() != JsonKind::String) {
             let sentence = "inputs.{at}.function.result.result: Input should be a valid string";
@@ -228,6 +288,6 @@ impl<'p, 'a, 'o> EntryReader<'p, 'a, 'o> {
             content: result,
             ..FoundResult::default()
         });
-        Speaker::Result
+        EntryClass::Result
     }
 }

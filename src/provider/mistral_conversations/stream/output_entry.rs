@@ -1,15 +1,29 @@
 //! One entry of an answer.
 
-use crate::json::{ArrayWriter, Json, JsonKind, JsonRef, JsonStr, ObjectWriter, push_text};
-use crate::provider::mistral_conversations::decode::decode_block;
-use crate::provider::mistral_conversations::entry::{CALL, CALL_ID, EXECUTION, OUTPUT, thinking_texts};
+use crate::json::{Json, JsonKind, JsonRef, JsonStr, ObjectWriter, push_text};
+use crate::message::PartBody;
+use crate::provider::mistral_conversations::entry::{
+    CALL, CALL_ID, CONFIRMATION, EXECUTION, HANDOFF, HANDOFF_MEMBERS, OUTPUT,
+};
+use crate::provider::openai_chat::stream::ChunkedText;
 use crate::provider::stream::{
     AnswerBlock, AssembledCall, BlockBody, StreamEvent, StreamedFields, StringBuffer, inside, keep_lone_surrogates,
 };
 
-/// Members that an answer has and that tell nothing of the conversation, and those that are written anew.
-const LEFT_OUT: [&str; 9] =
-    ["object", "type", "created_at", "completed_at", "output_index", "content_index", "role", "content", "arguments"];
+/// Members that an answer has and that tell nothing of the conversation, and those that are written anew. `function` is
+/// a member of recorded executions that no schema of a request has.
+const LEFT_OUT: [&str; 10] = [
+    "object",
+    "type",
+    "created_at",
+    "completed_at",
+    "output_index",
+    "content_index",
+    "role",
+    "content",
+    "arguments",
+    "function",
+];
 
 /// How an entry is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -23,22 +37,14 @@ enum EntryForm {
     Other,
 }
 
-/// A chunk of a message.
-enum Chunk {
-    Text(StringBuffer),
-    Thinking(StringBuffer),
-    /// As it arrived.
-    Whole(String),
-}
-
 /// An entry of an answer in progress.
 pub(super) struct OutputEntry {
-    kind: String,
+    entry_type: String,
     form: EntryForm,
     /// The members beside its texts.
     fields: StreamedFields,
-    /// The chunks of a message, each with its `content_index`.
-    chunks: Vec<(u64, Chunk)>,
+    /// The content of a message.
+    content: ChunkedText,
     /// The arguments of a call, if they are a text.
     arguments: StringBuffer,
     /// The arguments of a call that are an object.
@@ -50,18 +56,18 @@ pub(super) struct OutputEntry {
 
 impl OutputEntry {
     /// Creates the entry of its first event, without the texts of the event. `calls` is the number of calls before it.
-    pub fn begun(kind: &str, data: JsonRef<'_>, calls: u32) -> Self {
-        let form = match kind {
+    pub fn begun(entry_type: &str, data: JsonRef<'_>, calls: u32) -> Self {
+        let form = match entry_type {
             OUTPUT => EntryForm::Message,
             CALL => EntryForm::Call(calls),
             EXECUTION => EntryForm::Execution,
             _ => EntryForm::Other,
         };
         let mut entry = Self {
-            kind: kind.to_owned(),
+            entry_type: entry_type.to_owned(),
             form,
             fields: StreamedFields::default(),
-            chunks: Vec::new(),
+            content: ChunkedText::default(),
             arguments: StringBuffer::default(),
             object: None,
             closed: false,
@@ -71,26 +77,24 @@ impl OutputEntry {
         entry
     }
 
-    /// Creates an entry of a whole response.
-    pub fn whole(data: JsonRef<'_>, calls: u32) -> Self {
-        // A message is the only entry that a server may leave without its type.
-        let kind = data.text("type").unwrap_or(OUTPUT.into());
-        let mut entry = Self::begun(&kind, data, calls);
+    /// Reads the texts of an entry of a whole response.
+    pub fn read_whole(&mut self, data: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
         match data.get("content") {
             Some(list) if list.kind() == JsonKind::Array => {
-                for (index, chunk) in (0..).zip(list.items()) {
-                    entry.append_chunk(index, chunk);
+                for chunk in list.items() {
+                    self.append_content(chunk, out);
                 }
             }
-            Some(content) => _ = entry.append_chunk(0, content),
+            Some(content) => _ = self.append_content(content, out),
             None => {}
         }
-        entry.append_arguments(data);
-        entry
+        self.append_arguments(data);
+        self.emit(out);
+        self.mark_done();
     }
 
-    pub fn is_of(&self, kind: &str) -> bool {
-        self.kind == kind
+    pub fn is_of(&self, entry_type: &str) -> bool {
+        self.entry_type == entry_type
     }
 
     pub fn is_call(&self) -> bool {
@@ -106,12 +110,24 @@ impl OutputEntry {
         }
     }
 
-    /// Emits the start of a call, and the texts that the entry has already.
-    pub fn emit_start(&mut self, out: &mut Vec<StreamEvent>) {
-        if let EntryForm::Call(index) = self.form {
+    /// Emits the start of a call.
+    pub fn emit_start(&self, out: &mut Vec<StreamEvent>) {
+        if let Some(index) = self.call_index() {
             out.push(StreamEvent::CallStarted { index, call_id: self.call_id(), name: self.fields.decoded("name") });
         }
-        self.emit(out);
+    }
+
+    /// Returns the position of a call among those of the answer. Mistral itself runs a call with a confirmation: it
+    /// waits for `tool_confirmations`, and never for a result.
+    fn call_index(&self) -> Option<u32> {
+        match self.form {
+            EntryForm::Call(index) if !self.needs_confirmation() => Some(index),
+            _ => None,
+        }
+    }
+
+    fn needs_confirmation(&self) -> bool {
+        self.fields.get(CONFIRMATION).is_some()
     }
 
     fn call_id(&self) -> String {
@@ -121,9 +137,8 @@ impl OutputEntry {
     /// Applies an event. Returns the fragment that it appended to a string.
     pub fn extend<'a>(&mut self, data: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
         self.read_fields(data);
-        let index = data.get("content_index").and_then(JsonRef::as_u64).unwrap_or(0);
         let fragment = match data.get("content").filter(|_| self.form == EntryForm::Message) {
-            Some(content) => self.append_chunk(index, content),
+            Some(content) => self.append_content(content, out),
             None => self.append_arguments(data),
         };
         self.emit(out);
@@ -132,37 +147,28 @@ impl OutputEntry {
 
     /// Appends a fragment to the string that the last event extended.
     pub fn append_fragment(&mut self, fragment: &str, out: &mut Vec<StreamEvent>) {
-        match self.chunks.last_mut() {
-            Some((_, Chunk::Text(text) | Chunk::Thinking(text))) => text.append(fragment),
+        match self.form {
+            EntryForm::Message => self.content.append(fragment),
             _ => self.arguments.append(fragment),
         }
         self.emit(out);
     }
 
-    /// Appends a chunk of the content, or a text. Returns the fragment that extended a text that is there.
-    fn append_chunk<'a>(&mut self, index: u64, content: JsonRef<'a>) -> Option<&'a str> {
-        let is_here = self.chunks.last().is_some_and(|(last, _)| *last == index);
-        let last = self.chunks.last_mut().map(|(_, chunk)| chunk).filter(|_| is_here);
+    /// Appends a chunk of the content, or a text. Returns the text.
+    fn append_content<'a>(&mut self, content: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
         let is_plain_text = content.has_text("type", "text") && content.entries().count() == 2;
         let text = inside(content).or_else(|| content.get("text").filter(|_| is_plain_text).and_then(inside));
         if let Some(text) = text {
-            if let Some(Chunk::Text(own)) = last {
-                own.append(text);
-                return Some(text);
-            }
-            self.chunks.push((index, Chunk::Text(StringBuffer::new(text))));
-            return None;
+            self.content.append(text);
+            return Some(text);
         }
-        match thinking_texts(content).filter(|_| content.entries().count() == 2) {
-            Some(texts) => {
-                let joined: String = texts.into_iter().filter_map(inside).collect();
-                match last {
-                    Some(Chunk::Thinking(own)) => own.append(&joined),
-                    _ => self.chunks.push((index, Chunk::Thinking(StringBuffer::new(&joined)))),
-                }
+        if content.has_text("type", "thinking") {
+            self.emit(out);
+            if let Some(text) = self.content.apply_thinking(content) {
+                text.emit(StreamEvent::ReasoningDelta, out);
             }
-            None if content.is_object() => self.chunks.push((index, Chunk::Whole(content.as_raw().to_owned()))),
-            None => {}
+        } else if content.is_object() {
+            self.content.push_other(content);
         }
         None
     }
@@ -184,23 +190,22 @@ impl OutputEntry {
 
     /// Emits what arrived since the last call.
     fn emit(&mut self, out: &mut Vec<StreamEvent>) {
-        for (_, chunk) in &mut self.chunks {
-            match chunk {
-                Chunk::Text(text) => text.emit(StreamEvent::TextDelta, out),
-                Chunk::Thinking(text) => text.emit(StreamEvent::ReasoningDelta, out),
-                Chunk::Whole(_) => {}
-            }
-        }
-        if let EntryForm::Call(index) = self.form {
+        self.content.text.emit(StreamEvent::TextDelta, out);
+        if let Some(index) = self.call_index() {
             let call_id = self.call_id();
             self.arguments.emit_arguments(index, &call_id, out);
         }
     }
 
-    /// Marks the entry as complete and emits its call, once.
-    pub fn close(&mut self, out: &mut Vec<StreamEvent>) {
+    /// Marks an entry as complete whose own end arrived.
+    pub fn mark_done(&mut self) {
         self.closed = true;
-        if let (EntryForm::Call(index), false) = (self.form, self.ready_emitted)
+    }
+
+    /// Ends the entry with the answer. A call has no end of its own: this one completes it, and emits it, once.
+    pub fn end(&mut self, out: &mut Vec<StreamEvent>) {
+        self.closed |= self.is_call();
+        if let (Some(index), false) = (self.call_index(), self.ready_emitted)
             && let Some(call) = self.assemble_call(false)
         {
             self.ready_emitted = true;
@@ -208,12 +213,9 @@ impl OutputEntry {
         }
     }
 
-    /// Returns the texts of the answer, as the contents of string tokens.
-    pub fn texts(&self) -> impl Iterator<Item = &str> {
-        self.chunks.iter().filter_map(|(_, chunk)| match chunk {
-            Chunk::Text(text) => Some(text.inside()),
-            _ => None,
-        })
+    /// Returns the text of the answer, as the content of a string token.
+    pub fn text(&self) -> &str {
+        self.content.text.inside()
     }
 
     /// Returns the JSON text of the arguments. A lone surrogate is kept as its escape, since a Rust string cannot hold
@@ -234,11 +236,10 @@ impl OutputEntry {
         JsonRef::parse(&text).is_ok_and(JsonRef::is_object).then_some(text)
     }
 
-    /// Returns the entry as a call, if it is one. `complete`: the answer ended normally, so that its calls may run.
+    /// Returns the entry as a call that the application runs, if it is one. `complete`: the answer ended normally, so
+    /// that its calls may run.
     pub fn assemble_call(&self, complete: bool) -> Option<AssembledCall> {
-        if !self.is_call() {
-            return None;
-        }
+        self.call_index()?;
         let arguments = self.arguments_object();
         let name = self.fields.decoded("name");
         Some(AssembledCall {
@@ -249,88 +250,69 @@ impl OutputEntry {
         })
     }
 
-    /// Visits the chunks that an application sees. `key` is that of the first one.
+    /// Visits the parts that an application sees. `key` is that of the first one.
     pub fn visit(&self, key: u64, visit: &mut dyn FnMut(AnswerBlock<'_>)) {
-        for (key, (_, chunk)) in (key..).zip(&self.chunks) {
-            match chunk {
-                Chunk::Text(text) if !text.is_empty() => visit(AnswerBlock::new(key, BlockBody::Text(text.inside()))),
-                Chunk::Thinking(text) if !text.is_empty() => {
-                    visit(AnswerBlock::new(key, BlockBody::Reasoning(text.inside())));
-                }
-                Chunk::Text(_) | Chunk::Thinking(_) => {}
-                Chunk::Whole(chunk) => {
-                    let decode = || decode_block(JsonRef::parse(chunk).unwrap_or_default()).body;
-                    visit(AnswerBlock::new(key, BlockBody::Other(&decode)));
-                }
-            }
-        }
-        if self.closed && matches!(self.form, EntryForm::Execution | EntryForm::Other) {
+        self.content.visit(key, visit);
+        if self.is_opaque() && self.is_complete() {
             let wire = self.to_wire(true).map_or_else(Json::null, Json::trusted);
-            let decode = || crate::message::PartBody::Opaque(wire.clone());
-            visit(AnswerBlock::new(key, BlockBody::Other(&decode)));
+            visit(AnswerBlock::new(key, BlockBody::Other(&|| PartBody::Opaque(wire.clone()))));
         }
+    }
+
+    /// Returns true if the entry has no neutral form.
+    fn is_opaque(&self) -> bool {
+        self.form != EntryForm::Message && self.call_index().is_none()
+    }
+
+    /// Returns true if an entry without a neutral form has all that a request must have of it.
+    fn is_complete(&self) -> bool {
+        let has = |name: &str| !self.fields.decoded(name).is_empty();
+        self.closed
+            && match self.form {
+                EntryForm::Call(_) => has(CALL_ID) && has("name"),
+                EntryForm::Execution => has("name"),
+                _ => self.entry_type != HANDOFF || HANDOFF_MEMBERS.iter().all(|name| has(name)),
+            }
     }
 
     /// Returns the entry's JSON for the next request; `None` if it has nothing that a request may have. `complete` as in
     /// [`assemble_call`](Self::assemble_call).
     pub fn to_wire(&self, complete: bool) -> Option<String> {
-        match self.form {
-            EntryForm::Message if !self.has_content() => return None,
-            EntryForm::Call(_) if !self.assemble_call(complete).is_some_and(|call| call.executable) => return None,
-            EntryForm::Execution | EntryForm::Other if !self.closed => return None,
-            _ => {}
+        let is_sent = match self.assemble_call(complete) {
+            Some(call) => call.executable,
+            None if self.form == EntryForm::Message => !self.content.text.is_empty() || !self.content.is_plain(),
+            None => self.is_complete(),
+        };
+        if !is_sent {
+            return None;
         }
         let mut out = String::new();
         let mut object = ObjectWriter::new(&mut out);
-        object.text("type", &self.kind);
+        object.text("type", &self.entry_type);
         self.fields.write(&mut object);
         match self.form {
             EntryForm::Message => self.write_content(object.text("role", "assistant")),
-            EntryForm::Call(_) | EntryForm::Execution => {
-                let arguments = object.key("arguments");
-                match &self.object {
-                    Some(value) => arguments.push_str(value),
-                    None => push_text(arguments, &self.arguments_object().unwrap_or_else(|| self.arguments_text())),
-                }
-            }
+            EntryForm::Call(_) | EntryForm::Execution => self.write_arguments(object.key("arguments")),
             EntryForm::Other => {}
         }
         object.end();
         Some(out)
     }
 
-    fn has_content(&self) -> bool {
-        self.chunks.iter().any(|(_, chunk)| match chunk {
-            Chunk::Text(text) | Chunk::Thinking(text) => !text.is_empty(),
-            Chunk::Whole(_) => true,
-        })
+    /// Writes the arguments. Those of an execution are a text.
+    fn write_arguments(&self, out: &mut String) {
+        match &self.object {
+            Some(value) if self.form != EntryForm::Execution => out.push_str(value),
+            _ => push_text(out, &self.arguments_object().unwrap_or_else(|| self.arguments_text())),
+        }
     }
 
     /// Writes the content: a text, or a list of chunks.
     fn write_content(&self, object: &mut ObjectWriter<'_>) {
-        if let [(_, Chunk::Text(text))] = self.chunks.as_slice() {
-            object.token("content", &text.to_str());
-            return;
+        if self.content.is_plain() {
+            object.token("content", &self.content.text.to_str());
+        } else {
+            self.content.write(object.key("content"));
         }
-        object.array("content", |list| {
-            for (_, chunk) in &self.chunks {
-                write_chunk(list, chunk);
-            }
-        });
-    }
-}
-
-fn write_chunk(list: &mut ArrayWriter<'_>, chunk: &Chunk) {
-    match chunk {
-        Chunk::Text(text) if !text.is_empty() => {
-            list.object(|out| _ = out.text("type", "text").token("text", &text.to_str()));
-        }
-        Chunk::Thinking(text) if !text.is_empty() => list.object(|out| {
-            out.text("type", "thinking").array("thinking", |texts| {
-                texts.object(|out| _ = out.text("type", "text").token("text", &text.to_str()));
-            });
-        }),
-        Chunk::Text(_) | Chunk::Thinking(_) => {}
-        Chunk::Whole(chunk) => list.item().push_str(chunk),
     }
 }
