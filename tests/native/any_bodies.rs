@@ -231,6 +231,13 @@ pub fn entry() -> BoxedStrategy<Value> {
         4 => (id(), arguments()).prop_map(|(id, arguments)| json!({ "type": "function.call", "tool_call_id": id, "name": "f", "arguments": arguments })),
         4 => (id(), words()).prop_map(|(id, result)| json!({ "type": "function.result", "tool_call_id": id, "result": result })),
         1 => Just(json!({ "type": "tool.execution", "id": "t", "name": "web_search", "arguments": "{}" })),
+        1 => Just(json!({ "name": "web_search", "arguments": "{}" })),
+        1 => Just(json!({ "type": "tool.execution", "name": "web_search", "arguments": {}, "function": "web_search" })),
+        1 => Just(json!({ "type": "agent.handoff", "previous_agent_id": "a", "previous_agent_name": "A", "next_agent_id": "b", "next_agent_name": "B" })),
+        1 => Just(json!({ "type": "agent.handoff", "previous_agent_id": "a" })),
+        1 => id().prop_map(|id| json!({ "type": "function.call", "tool_call_id": id, "name": "f", "arguments": "{}", "confirmation_status": "pending" })),
+        1 => words().prop_map(|text| json!({ "type": "message.input", "role": "assistant", "content": text, "prefix": true })),
+        1 => words().prop_map(|text| json!({ "content": text })),
     ])
 }
 

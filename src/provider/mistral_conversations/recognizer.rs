@@ -1,7 +1,7 @@
 //! Recognises entries of a conversation.
 
 use super::MistralConversations;
-use super::entry::{CALL_ID, TYPES, RESULT, is_type, type_of};
+use super::entry::{CALL_ID, RESULT, TYPES, is_type, type_of};
 use crate::json::JsonRef;
 use crate::provider::rules::Fields;
 use crate::provider::spec::{ItemRecognizer, Mention};

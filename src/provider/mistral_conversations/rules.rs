@@ -13,7 +13,8 @@ use super::entry::{CALL_ID, RESULT};
 use crate::json::JsonRef;
 use crate::provider::mistral::rules::{self, DANGLING, DUPLICATE_RESULT};
 use crate::provider::rules::{
-    ErrorTemplates, IdRule, ListMessage, ListMessageKind, ListPlacement, Pairing, Pairs, Plan, WireCall, place_messages, quoted,
+    ErrorTemplates, IdRule, ListMessage, ListMessageKind, ListPlacement, Pairing, Pairs, Plan, WireCall,
+    place_messages, quoted,
 };
 use entry_reader::{EntryReader, ReadEntry};
 use std::collections::BTreeSet;

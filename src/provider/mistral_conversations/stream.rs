@@ -72,8 +72,7 @@ impl AnswerReader for ConversationAssembler {
         let out = &mut Vec::new();
         if has_outputs(body) {
             self.read_response(body, out);
-        } else if body.text("type").is_some_and(|kind| event_of(&kind).is_some() || kind.starts_with("conversation."))
-        {
+        } else if body.text("type").is_some_and(|kind| event_of(&kind).is_some() || kind.starts_with("conversation.")) {
             self.read_event("", body, out);
         } else {
             let described = body.find("error").or_else(|| body.find("message").or(body.find("detail")).map(|_| body));

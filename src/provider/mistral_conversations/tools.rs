@@ -71,6 +71,7 @@ impl ToolCodec for MistralConversations {
             object.json(TOOLS, tools);
             return;
         }
-        object.array(TOOLS, |list| tools.items().filter(is_named).for_each(|entry| list.item().push_str(entry.as_raw())));
+        object
+            .array(TOOLS, |list| tools.items().filter(is_named).for_each(|entry| list.item().push_str(entry.as_raw())));
     }
 }

@@ -12,10 +12,10 @@ use crate::provider::stream::{
     AnswerBlock, AnswerReader, AnswerStatus, Assembled, BlockBody, MetaMembers, ResponseMeta, StreamEvent,
     StreamedFields, StreamedValue, StringBuffer, WireError, inside, malformed, non_empty_text, read_error,
 };
+pub(crate) use content::ChunkedText;
 use reasoning::{DETAILS, StreamedReasoning};
 use streamed_calls::{ChatCall, ChatCalls};
 use usage::read_ollama_usage;
-pub(crate) use content::ChunkedText;
 pub(crate) use usage::read_usage;
 
 /// The keys of the content's first block and of the refusal. Reasoning comes first.

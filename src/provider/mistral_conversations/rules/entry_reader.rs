@@ -3,7 +3,8 @@
 use crate::finding::{Action, FindingCode};
 use crate::json::{JsonKind, JsonRef};
 use crate::provider::mistral_conversations::entry::{
-    CALL, CALL_ID, EXECUTION, HANDOFF, HANDOFF_MEMBERS, INPUT, OUTPUT, RESULT, TYPES, is_type, needs_confirmation, type_of,
+    CALL, CALL_ID, EXECUTION, HANDOFF, HANDOFF_MEMBERS, INPUT, OUTPUT, RESULT, TYPES, is_type, needs_confirmation,
+    type_of,
 };
 use crate::provider::openai_chat::rules::call_form::{CalledTool, fix_arguments};
 use crate::provider::openai_chat::rules::parts::PartReader;
@@ -50,7 +51,9 @@ pub(super) struct EntryReader<'p, 'a, 'o> {
 /// Which part of the conversation an entry belongs to.
 enum EntryClass {
     /// An answer of the model.
-    Answer { call: Option<usize> },
+    Answer {
+        call: Option<usize>,
+    },
     Result,
     Other,
     Removed,

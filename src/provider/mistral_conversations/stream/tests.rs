@@ -8,7 +8,8 @@ use crate::provider::stream::{AnswerStatus, Assembled, StreamAssembler, StreamEv
 
 const STARTED: &str =
     r#"{"type":"conversation.response.started","created_at":"2026-11-28T10:00:00Z","conversation_id":"conv_1"}"#;
-const DONE: &str = r#"{"type":"conversation.response.done","usage":{"prompt_tokens":9,"completion_tokens":4,"total_tokens":13,"connector_tokens":2}}"#;
+const DONE: &str =
+    r#"{"type":"conversation.response.done","usage":{"prompt_tokens":9,"completion_tokens":4,"total_tokens":13}}"#;
 
 fn read(bytes: &str) -> (Assembled, Vec<StreamEvent>) {
     let mut assembler = StreamAssembler::of(Box::new(ConversationAssembler::default()));
@@ -98,6 +99,75 @@ fn r77_parallel_calls_and_tools_of_the_service_keep_their_order() {
             r#"{"type":"function.call","id":"fc","name":"f","tool_call_id":"aaaaaaaa1","arguments":"{}"},"#,
             r#"{"type":"function.call","id":"fc","name":"f","tool_call_id":"aaaaaaaa2","arguments":"{}"}]"#
         )
+    );
+}
+
+/// The events of a built-in tool, in the recorded form: each has a `function` beside its name.
+const EXECUTION: [&str; 4] = [
+    r#"{"type":"tool.execution.started","output_index":0,"id":"t","model":"m","name":"code_interpreter","arguments":"","function":"code_interpreter"}"#,
+    r#"{"type":"tool.execution.delta","output_index":0,"id":"t","name":"code_interpreter","arguments":"{\"code\"","function":"code_interpreter"}"#,
+    r#"{"type":"tool.execution.delta","output_index":0,"id":"t","name":"code_interpreter","arguments":":\"1\"}","function":"code_interpreter"}"#,
+    r#"{"type":"tool.execution.done","output_index":0,"id":"t","name":"code_interpreter","function":"code_interpreter","info":{"code_output":"1\n"}}"#,
+];
+
+#[test]
+fn r77_an_execution_is_sent_back_in_the_form_of_the_schema() {
+    const USAGE: &str = r#"{"type":"conversation.response.done","usage":{"prompt_tokens":240,"completion_tokens":35,"total_tokens":280,"connector_tokens":5}}"#;
+    let (answer, _) = streamed(&[&[STARTED], EXECUTION.as_slice(), &[USAGE]].concat());
+    let sent = r#"[{"type":"tool.execution","id":"t","model":"m","name":"code_interpreter","info":{"code_output":"1\n"},"arguments":"{\"code\":\"1\"}"}]"#;
+    assert_eq!(wire_of(&answer), sent);
+    assert_eq!(answer.usage.map(|usage| usage.input + usage.output), Some(280));
+    let whole = r#"{"outputs":[{"object":"entry","type":"tool.execution","id":"t","model":"m","name":"code_interpreter","arguments":"{\"code\":\"1\"}","function":"code_interpreter","info":{"code_output":"1\n"}}]}"#;
+    assert_eq!(wire_of(&read(whole).0), sent);
+}
+
+#[test]
+fn r77_an_entry_without_its_own_end_is_not_sent_back() {
+    let handoff = r#"{"type":"agent.handoff.started","output_index":1,"id":"h","previous_agent_id":"a","previous_agent_name":"A"}"#;
+    let (answer, _) = streamed(&[&[STARTED], &EXECUTION[..3], &[handoff, DONE]].concat());
+    assert_eq!((answer.status, wire_of(&answer)), (AnswerStatus::Complete, ""));
+    let handoff =
+        r#"{"outputs":[{"type":"agent.handoff","id":"h","previous_agent_id":"a","previous_agent_name":"A"}]}"#;
+    assert_eq!(wire_of(&read(handoff).0), "");
+}
+
+#[test]
+fn r77_a_call_that_waits_for_a_confirmation_is_of_the_service() {
+    const CALL: &str = r#"{"type":"function.call.delta","output_index":0,"id":"f","name":"mail","tool_call_id":"abcdefgh1","confirmation_status":"pending","arguments":"{}"}"#;
+    let (answer, events) = streamed(&[STARTED, CALL, DONE]);
+    assert!(answer.calls.is_empty(), "{:?}", answer.calls);
+    let is_call = |event: &StreamEvent| {
+        matches!(
+            event,
+            StreamEvent::CallStarted { .. } | StreamEvent::ArgumentsDelta { .. } | StreamEvent::CallReady { .. }
+        )
+    };
+    assert!(!events.iter().any(is_call), "{events:?}");
+    let sent = r#"[{"type":"function.call","id":"f","name":"mail","tool_call_id":"abcdefgh1","confirmation_status":"pending","arguments":"{}"}]"#;
+    assert_eq!(wire_of(&answer), sent);
+    // The state may follow later, and an ordinary call has none.
+    let ordinary = CALL.replace(r#""pending""#, "null");
+    assert!(streamed(&[STARTED, &ordinary, DONE]).0.calls[0].executable);
+    let later = CALL.replace(r#""arguments":"{}""#, r#""arguments":"""#);
+    assert!(streamed(&[STARTED, &ordinary, &later, DONE]).0.calls.is_empty());
+    assert_eq!(wire_of(&streamed(&[STARTED, CALL]).0), "");
+}
+
+#[test]
+fn r77_deltas_of_reasoning_with_more_members_are_one_chunk() {
+    let delta = |text: &str, more: &str| {
+        format!(
+            r#"{{"type":"message.output.delta","output_index":0,"id":"msg_1","content_index":0,"content":{{"type":"thinking","thinking":[{{"type":"text","text":"{text}"}}]{more}}}}}"#
+        )
+    };
+    let (first, second) = (delta("H", r#","closed":true"#), delta("m", r#","closed":true,"signature":"s""#));
+    let text = r#"{"type":"message.output.delta","output_index":0,"id":"msg_1","content_index":1,"content":"Hi"}"#;
+    let (answer, events) = streamed(&[STARTED, &first, &second, text, DONE]);
+    let reasoning = events.iter().filter(|event| matches!(event, StreamEvent::ReasoningDelta(_))).count();
+    assert_eq!((reasoning, &*answer.text.decode()), (2, "Hi"));
+    assert_eq!(
+        wire_of(&answer),
+        r#"[{"type":"message.output","id":"msg_1","role":"assistant","content":[{"type":"thinking","thinking":[{"type":"text","text":"Hm"}],"closed":true,"signature":"s"},{"type":"text","text":"Hi"}]}]"#
     );
 }
 
