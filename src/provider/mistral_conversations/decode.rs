@@ -75,8 +75,7 @@ pub(super) fn decode(wires: &[JsonRef<'_>], items: &mut Vec<Incoming>) {
 
 /// Returns true if one of the entries is the result of a call.
 fn has_result(wires: &[JsonRef<'_>], call: JsonRef<'_>) -> bool {
-    let id = call.get(CALL_ID).unwrap_or_default();
-    wires.iter().any(|wire| type_of(*wire) == RESULT && wire.get(CALL_ID).is_some_and(|other| other.is_same(id)))
+    wires.iter().any(|wire| type_of(*wire) == RESULT && wire.text(CALL_ID) == call.text(CALL_ID))
 }
 
 /// Ends the message of the model: an entry of somebody else follows.

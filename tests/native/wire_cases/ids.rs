@@ -40,9 +40,8 @@ fn ids_of(dialect: Dialect, body: &Value) -> (Vec<String>, Vec<String>) {
 fn is_legal(dialect: Dialect, id: &str) -> bool {
     let plain = id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
     match dialect {
-        Dialect::Mistral | Dialect::MistralConversations => {
-            id.len() == 9 && id.bytes().all(|b| b.is_ascii_alphanumeric())
-        }
+        Dialect::Mistral => id.len() == 9 && id.bytes().all(|b| b.is_ascii_alphanumeric()),
+        Dialect::MistralConversations => !id.is_empty(),
         Dialect::Anthropic => !id.is_empty() && plain,
         Dialect::Bedrock => {
             (1..=64).contains(&id.len())

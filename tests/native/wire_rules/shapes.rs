@@ -133,7 +133,8 @@ pub fn count_images(body: &Value, dialect: Dialect) -> usize {
     };
     items(body, dialect)
         .iter()
-        .filter(|message| message["role"] == "user")
+        // An entry of the model may name another role, which is repaired.
+        .filter(|message| message["role"] == "user" && message["type"] != "message.output")
         .filter_map(|message| message["content"].as_array())
         .map(|parts| parts.iter().filter(|part| shown(part)).count())
         .sum()
