@@ -20,6 +20,8 @@ macro_rules! dialects {
             4 => Mistral = "mistral" in mistral, ById, AfterCall;
             /// Amazon Bedrock's Converse.
             5 => Bedrock = "bedrock" in bedrock, ById, AfterCall;
+            /// Gemini's Interactions API.
+            7 => GeminiInteractions = "gemini-interactions" in gemini_interactions, ById, AfterCall;
         }
     };
 }

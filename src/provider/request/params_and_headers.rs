@@ -123,6 +123,7 @@ impl RequestHead<'_> {
             has_callable_tool: callable,
             params,
             read_choice: &|choice| read_tool_choice(all, choice),
+            translate: &translate,
         };
         codec.write_members(object, &members, report);
         Ok(tools)

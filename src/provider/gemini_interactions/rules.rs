@@ -1,0 +1,98 @@
+//! What the Interactions API rejects, and the edit that fixes each violation. As of 2026-11-28.
+//!
+//! No recorded traffic and no quoted error exists, so the sentences are this page's own. Sources: the types of
+//! @google/genai 3.1.0 ("Required." members; `InteractionsInput`: contents or steps), Google's pages "Interactions
+//! API: breaking changes" (turns were removed on 2026-06-08) and "Function calling". Calls and results are paired as the
+//! same service demands of generateContent.
+
+mod contents;
+mod order;
+mod step_reader;
+
+use super::step::StepKind;
+use crate::id::short_name;
+use crate::json::JsonRef;
+use crate::provider::rules::{
+    ErrorTemplates, Fields, IdRule, Pairing, Pairs, Plan, WireCall, name_fit, name_valid, quoted, report_pairs,
+};
+use order::ResultPlacement;
+use step_reader::StepReader;
+
+const IDS: IdRule = IdRule {
+    optional: false,
+    valid: |id| !id.is_empty(),
+    fit: str::to_owned,
+    derive: |seed| format!("call_{}", short_name(seed, 16)),
+    variant: |base, count| format!("{base}_{count}"),
+    missing: "function_call.id: a unique id is required.",
+    invalid: "function_call.id: '{}' is no valid id.",
+    duplicate: "function_call.id: '{}' is the id of another call; ids are unique.",
+};
+
+const ERRORS: ErrorTemplates = ErrorTemplates {
+    dangling: "The number of function_result steps must equal that of the function_call steps before them. No result: {}.",
+    orphan: "A function_result must follow the function_call with its id. No such call: {}.",
+    duplicate: "The number of function_result steps must equal that of the function_call steps before them. More than one result: {}.",
+};
+
+/// The longest name of a tool.
+const MAX_NAME: usize = 128;
+
+/// Plans the repair of a body.
+pub(super) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
+    let result_text = quoted(plan.options.text());
+    let has_steps = list.items().any(|item| !matches!(StepKind::of(item), StepKind::Content));
+    let mut reader = StepReader::new(plan, result_text.clone(), has_steps);
+    for (at, value) in list.items().enumerate() {
+        reader.plan.at = at;
+        reader.read(value);
+        if reader.plan.is_over_budget() {
+            return;
+        }
+    }
+    let StepReader { plan, mut pairs, steps, .. } = reader;
+    pairs.pair();
+    if has_stored_history(&plan.body) {
+        hold_orphans(&mut pairs);
+    }
+    pairs.choose_ids(plan, &IDS);
+    if plan.is_over_budget() {
+        return;
+    }
+    let sentence = "function_result.call_id: the id of the function_call is required.";
+    pairs.write_ids(plan, &|_, is_call| if is_call { "id" } else { "call_id" }, sentence);
+    report_pairs(plan, &pairs, &ERRORS);
+    if plan.is_over_budget() {
+        return;
+    }
+    let synthetic_result = |call: &WireCall<'a>| {
+        let (id, name) = (quoted(&call.new_id), quoted(&fitting_name(&call.value.string("name"))));
+        let head = format!("{{\"type\":\"function_result\",\"call_id\":{id},\"name\":{name}");
+        format!("{head},\"result\":{result_text},\"is_error\":true}}")
+    };
+    ResultPlacement { pairs: &pairs, synthetic_result: &synthetic_result }.apply(plan, list, steps);
+}
+
+/// Returns the name of a tool as the service accepts it.
+fn fitting_name(name: &str) -> String {
+    if has_valid_name(name) { name.to_owned() } else { name_fit(name, MAX_NAME) }
+}
+
+/// Returns true for a name of letters, digits, `_`, `-`, `.` and `:`.
+fn has_valid_name(name: &str) -> bool {
+    name_valid(&name.replace(['.', ':'], "_"), MAX_NAME)
+}
+
+/// With stored history, a result may answer a call that Google has.
+fn hold_orphans(pairs: &mut Pairs<'_>) {
+    for result in pairs.results.iter_mut().filter(|result| result.has_valid_id) {
+        if result.pairing == Pairing::Orphan {
+            result.pairing = Pairing::HeldByServer;
+        }
+    }
+}
+
+/// Returns true if a body continues an interaction that Google stores, whose calls its results may answer.
+fn has_stored_history(body: &Fields<'_>) -> bool {
+    body.find("previous_interaction_id").is_some()
+}

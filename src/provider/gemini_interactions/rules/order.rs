@@ -1,0 +1,122 @@
+//! The order of steps: the results of a run of the model's steps follow it.
+
+use crate::json::JsonRef;
+use crate::provider::rules::{BodyPiece, ListItem, Pairing, Pairs, Plan, WireCall};
+
+/// What a step is to the steps beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RuleStepKind {
+    /// A call, by its index in [`Pairs::calls`].
+    Call(usize),
+    /// A result, by its index in [`Pairs::results`].
+    Result(usize),
+    /// Another step of the model.
+    Model,
+    /// What the user says.
+    Input,
+    Removed,
+}
+
+impl RuleStepKind {
+    pub fn is_of_model(self) -> bool {
+        matches!(self, Self::Call(_) | Self::Model)
+    }
+}
+
+/// A step of the repaired list.
+pub(super) struct RuleStep {
+    pub kind: RuleStepKind,
+    pub piece: BodyPiece,
+}
+
+/// Places the results of a body.
+pub(super) struct ResultPlacement<'p, 'a> {
+    pub pairs: &'p Pairs<'a>,
+    /// Returns a result for a call that has none.
+    pub synthetic_result: &'p dyn Fn(&WireCall<'a>) -> String,
+}
+
+impl<'a> ResultPlacement<'_, 'a> {
+    /// Gives the list its new order.
+    pub fn apply(&self, plan: &mut Plan<'a, '_>, list: JsonRef<'a>, mut steps: Vec<RuleStep>) {
+        // By index of a result: the index of its step.
+        let mut places = vec![0; self.pairs.results.len()];
+        for (at, step) in steps.iter().enumerate() {
+            if let RuleStepKind::Result(index) = step.kind
+                && let Some(place) = places.get_mut(index)
+            {
+                *place = at;
+            }
+        }
+        let mut order = Vec::with_capacity(steps.len());
+        // The groups of calls in the run of the model's steps that the order ends with, or that results follow there.
+        let mut open: Vec<usize> = Vec::new();
+        for (at, step) in steps.iter().enumerate() {
+            let stays = self.stays(step.kind);
+            match step.kind {
+                RuleStepKind::Result(_) if stays => {}
+                _ if !stays => continue,
+                kind => {
+                    let continues = kind.is_of_model() && order.last().is_some_and(|last| is_of_model(last, &steps));
+                    if !continues {
+                        self.close(&mut open, &places, &mut order);
+                    }
+                }
+            }
+            if let RuleStepKind::Call(index) = step.kind
+                && let Some(call) = self.pairs.calls.get(index).filter(|call| open.last() != Some(&call.group))
+            {
+                open.push(call.group);
+            }
+            order.push(ListItem::Existing(at));
+        }
+        self.close(&mut open, &places, &mut order);
+        let count = list.items().count();
+        let mut pieces: Vec<BodyPiece> = steps.iter_mut().map(|step| step.piece.take()).collect();
+        if pieces.len() == count {
+            plan.edits.reorder(list, &mut pieces, &mut order);
+        } else {
+            let taken = order.into_iter().filter_map(|item| match item {
+                ListItem::Existing(at) => pieces.get_mut(at).map(BodyPiece::take),
+                ListItem::New(piece) => Some(piece),
+            });
+            plan.edits.rebuild(list, taken.collect());
+        }
+    }
+
+    fn stays(&self, kind: RuleStepKind) -> bool {
+        match kind {
+            RuleStepKind::Removed => false,
+            RuleStepKind::Result(index) => self.result_stays(index),
+            RuleStepKind::Call(index) => self.pairs.calls.get(index).is_some_and(|call| !call.omitted),
+            RuleStepKind::Model | RuleStepKind::Input => true,
+        }
+    }
+
+    /// Returns true if a result keeps its place.
+    fn result_stays(&self, index: usize) -> bool {
+        self.pairs.results.get(index).is_some_and(|result| {
+            let in_place = |call: &WireCall<'a>| result.reply_to == Some(call.group);
+            result.pairing == Pairing::HeldByServer || self.pairs.call_of(result).is_some_and(in_place)
+        })
+    }
+
+    /// Adds the results of groups that are elsewhere, and those that are missing.
+    fn close(&self, open: &mut Vec<usize>, places: &[usize], order: &mut Vec<ListItem>) {
+        for group in open.drain(..) {
+            for index in self.pairs.results_of(group).into_iter().filter(|index| !self.result_stays(*index)) {
+                order.extend(places.get(index).map(|at| ListItem::Existing(*at)));
+            }
+            let missing = self.pairs.open_calls(group).map(|call| BodyPiece::New((self.synthetic_result)(call)));
+            order.extend(missing.map(ListItem::New));
+        }
+    }
+}
+
+/// Returns true if an item of the new order is a step of the model.
+fn is_of_model(item: &ListItem, steps: &[RuleStep]) -> bool {
+    match item {
+        ListItem::Existing(at) => steps.get(*at).is_some_and(|step| step.kind.is_of_model()),
+        ListItem::New(_) => false,
+    }
+}
