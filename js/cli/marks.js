@@ -45,4 +45,9 @@ export const MARKS = {
     bodyMember: 'inferenceConfig',
     besideMessages: 'system',
   },
+  'gemini-interactions': {
+    itemTypes: ['user_input', 'model_output', 'thought', 'function_result'],
+    bodyMember: 'system_instruction',
+    withoutMember: 'contents',
+  },
 };

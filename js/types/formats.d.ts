@@ -6,10 +6,11 @@ import type { WasmSource } from "./platform.js";
 export type Bytes = Uint8Array<ArrayBuffer>;
 
 /** The wire formats. `mistral` has the message format of chat completions and ids of nine characters. */
-export type Dialect = "openai-chat" | "openai-responses" | "anthropic" | "gemini" | "mistral" | "bedrock";
+export type Dialect = "openai-chat" | "openai-responses" | "anthropic" | "gemini" | "mistral" | "bedrock" | "gemini-interactions";
 
 /** A request body of a dialect: `{messages}` (chat, mistral), `{instructions?, input}` (responses),
- *  `{system?, messages}` (anthropic), `{systemInstruction?, contents}` (gemini), with any other members. */
+ *  `{system?, messages}` (anthropic), `{systemInstruction?, contents}` (gemini), `{system_instruction?, input}`
+ *  (gemini-interactions), with any other members. */
 export type WireBody = Record<string, unknown>;
 /** An object (not an array) that JSON can represent. The SDKs' request types are assignable to it:
  *  `ChatCompletionCreateParams`, `ResponseCreateParams`, `MessageCreateParams`, `GenerateContentParameters`. */

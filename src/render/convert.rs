@@ -140,7 +140,12 @@ impl<'b, 'r> ParameterConversion<'b, 'r> {
         }
         if is_group(self.from, key) && value.kind() == JsonKind::Object {
             for (name, value) in value.entries() {
-                self.add(&format!("{key}.{}", name.as_text().unwrap_or_default()), value);
+                // Gemini's interactions have the tool choice beside parameters.
+                if name.is_text(TOOL_CHOICE) {
+                    self.add_member(TOOL_CHOICE, value);
+                } else {
+                    self.add(&format!("{key}.{}", name.as_text().unwrap_or_default()), value);
+                }
             }
         } else {
             self.add(key, value);

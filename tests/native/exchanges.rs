@@ -32,6 +32,8 @@ fn least_files(dialect: Dialect) -> usize {
         Dialect::Anthropic => 55,
         Dialect::Bedrock => 27,
         Dialect::Gemini => 38,
+        // None is recorded (2026-11-28).
+        Dialect::GeminiInteractions => 0,
         Dialect::Mistral => 14,
         Dialect::OpenAiChat => 70,
         Dialect::OpenAiResponses => 55,

@@ -81,7 +81,8 @@ pub fn as_chat(body: &Value) -> Value {
         match item["type"].as_str().unwrap_or("message") {
             "message" => messages.push(item.clone()),
             "function_call" => {
-                let call = json!({ "id": item["call_id"], "function": { "name": item["name"] } });
+                let id = item.get("call_id").unwrap_or(&item["id"]);
+                let call = json!({ "id": id, "function": { "name": item["name"] } });
                 match messages.last_mut().filter(|last| last["role"] == "assistant") {
                     Some(last) if last["tool_calls"].is_array() => {
                         last["tool_calls"].as_array_mut().unwrap().push(call)
@@ -89,6 +90,11 @@ pub fn as_chat(body: &Value) -> Value {
                     Some(last) => last["tool_calls"] = json!([call]),
                     None => messages.push(json!({ "role": "assistant", "tool_calls": [call] })),
                 }
+            }
+            "user_input" => messages.push(json!({ "role": "user", "content": item["content"] })),
+            "model_output" => messages.push(json!({ "role": "assistant", "content": item["content"] })),
+            "function_result" => {
+                messages.push(json!({ "role": "tool", "tool_call_id": item["call_id"], "content": item["result"] }))
             }
             "function_call_output" => {
                 messages.push(json!({ "role": "tool", "tool_call_id": item["call_id"], "content": item["output"] }))

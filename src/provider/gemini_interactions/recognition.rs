@@ -3,11 +3,11 @@
 use crate::provider::spec::{Marks, Recognition};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
-    paths: &[r"\/interactions$"],
+    // Of the Gemini API, and of Vertex.
+    paths: &[r"\/v\d\w*\/(?:projects\/[^/]+\/locations\/[^/]+\/)?interactions$"],
     domain: None,
     marks: Marks {
         item_types: &["user_input", "model_output", "thought", "function_result"],
-        beside_messages: None,
         body_member: Some(("system_instruction", Some("contents"))),
         ..Marks::NONE
     },

@@ -53,7 +53,6 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
             "user",
             "verbosity",
         ],
-        tool_choice_members: &["generation_config"],
         has_strict_tools: false,
         ..BodyProfile::COMMON
     },

@@ -37,12 +37,7 @@ impl ToolCodec for Interactions {
         }
     }
 
-    fn choice_in<'a>(&self, value: JsonRef<'a>) -> Option<JsonRef<'a>> {
-        if value.is_object() && value.get(ALLOWED_TOOLS).is_none() { value.find(TOOL_CHOICE) } else { Some(value) }
-    }
-
     fn read_tool_choice<'a>(&self, choice: JsonRef<'a>) -> Option<ToolChoice<'a>> {
-        let choice = choice.get(TOOL_CHOICE).unwrap_or(choice);
         let allowed = choice.get(ALLOWED_TOOLS);
         let mode = match allowed {
             Some(allowed) => allowed.text("mode").unwrap_or("auto".into()),

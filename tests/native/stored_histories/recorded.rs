@@ -28,7 +28,8 @@ fn conversations() -> &'static [(Dialect, Vec<Value>)] {
     static ALL: OnceLock<Vec<(Dialect, Vec<Value>)>> = OnceLock::new();
     ALL.get_or_init(|| {
         let mut all = Vec::new();
-        for dialect in Dialect::ALL {
+        // Nothing is recorded of Gemini's interactions (2026-11-28).
+        for dialect in Dialect::ALL.into_iter().filter(|dialect| *dialect != Dialect::GeminiInteractions) {
             let name = match dialect {
                 Dialect::Gemini => "contents",
                 Dialect::OpenAiResponses => "input",

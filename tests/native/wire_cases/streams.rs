@@ -61,6 +61,7 @@ impl Answer {
             Dialect::Bedrock => self.bedrock(reason),
             Dialect::Gemini => self.gemini(reason),
             Dialect::OpenAiResponses => self.responses(reason),
+            Dialect::GeminiInteractions => self.interactions(reason),
         }
     }
 
@@ -98,6 +99,35 @@ impl Answer {
         }
         events.push((String::new(), "[DONE]".into()));
         Streamed { events, ends: if whole_calls { 2 } else { 3 } }
+    }
+
+    fn interactions(&self, reason: Option<&str>) -> Streamed {
+        let event = |data: Value| (data["event_type"].as_str().unwrap().to_owned(), data.to_string());
+        let mut events = vec![event(
+            json!({ "event_type": "interaction.created", "interaction": { "id": "r1", "status": "in_progress", "model": "m" } }),
+        )];
+        let mut index = 0;
+        let mut step = |start: Value, deltas: Vec<Value>| {
+            events.push(event(json!({ "event_type": "step.start", "index": index, "step": start })));
+            let delta = |delta| event(json!({ "event_type": "step.delta", "index": index, "delta": delta }));
+            events.extend(deltas.into_iter().map(delta));
+            events.push(event(json!({ "event_type": "step.stop", "index": index })));
+            index += 1;
+        };
+        if !self.text.is_empty() {
+            let deltas = self.text.iter().map(|text| json!({ "type": "text", "text": text }));
+            step(json!({ "type": "model_output" }), deltas.collect());
+        }
+        for (id, pieces) in &self.calls {
+            let deltas = pieces.iter().map(|piece| json!({ "type": "arguments_delta", "arguments": piece }));
+            step(json!({ "type": "function_call", "id": id, "name": "f", "arguments": {} }), deltas.collect());
+        }
+        let status = reason.unwrap_or(if self.calls.is_empty() { "completed" } else { "requires_action" });
+        let usage = json!({ "total_input_tokens": 7, "total_output_tokens": 5, "total_tokens": 12 });
+        events.push(event(
+            json!({ "event_type": "interaction.completed", "interaction": { "id": "r1", "status": status, "usage": usage } }),
+        ));
+        Streamed { events, ends: 1 }
     }
 
     fn anthropic(&self, reason: Option<&str>) -> Streamed {
@@ -505,6 +535,10 @@ fn wf_66_an_in_band_error_keeps_the_text_before_it() {
             r#"{"error":{"code":"InternalError","message":"upstream is gone"}}"#,
         ],
         Dialect::Gemini => vec![r#"{"error":{"code":503,"message":"upstream is gone","status":"UNAVAILABLE"}}"#],
+        Dialect::GeminiInteractions => vec![
+            r#"{"event_type":"error","error":{"code":"unavailable","message":"upstream is gone"}}"#,
+            r#"{"event_type":"interaction.completed","interaction":{"id":"r1","status":"failed","errors":[{"code":"internal","message":"upstream is gone"}]}}"#,
+        ],
         Dialect::OpenAiResponses => vec![
             r#"{"type":"error","code":"server_error","message":"upstream is gone","param":null}"#,
             r#"{"type":"error","error":{"type":"server_error","message":"upstream is gone"}}"#,
@@ -535,6 +569,7 @@ fn wf_67_a_call_truncated_by_the_length_limit_does_not_run() {
         Dialect::Anthropic | Dialect::Bedrock => "max_tokens",
         Dialect::Gemini => "MAX_TOKENS",
         Dialect::OpenAiResponses => "max_output_tokens",
+        Dialect::GeminiInteractions => "incomplete",
     };
     for dialect in ALL {
         let cut = Answer { text: vec!["so"], calls: vec![("c11111111", vec!["{\"n\""])] };
@@ -563,6 +598,7 @@ fn wf_68_calls_run_whatever_the_finish_reason() {
         (GEMINI, Some("STOP")),
         (Dialect::Bedrock, Some("end_turn")),
         (RESPONSES, None),
+        (Dialect::GeminiInteractions, Some("completed")),
     ] {
         let answer = two_calls();
         let got = assembled(dialect, &answer.stream(dialect, reason).events);

@@ -8,7 +8,7 @@ use serde_json::Value;
 fn items(body: &Value, dialect: Dialect) -> Vec<Value> {
     let name = match dialect {
         Dialect::Gemini => "contents",
-        Dialect::OpenAiResponses => "input",
+        Dialect::OpenAiResponses | Dialect::GeminiInteractions => "input",
         _ => "messages",
     };
     body[name].as_array().cloned().unwrap_or_default()
@@ -19,7 +19,8 @@ fn items(body: &Value, dialect: Dialect) -> Vec<Value> {
 pub fn said(body: &Value, dialect: Dialect) -> Vec<String> {
     let mut out = Vec::new();
     for message in items(body, dialect) {
-        if !["user", "assistant", "model"].contains(&message["role"].as_str().unwrap_or("")) {
+        let is_step = matches!(message["type"].as_str(), Some("user_input" | "model_output"));
+        if !is_step && !["user", "assistant", "model"].contains(&message["role"].as_str().unwrap_or("")) {
             continue;
         }
         let content = if dialect == Dialect::Gemini { &message["parts"] } else { &message["content"] };
@@ -82,6 +83,11 @@ fn calls_and_results(body: &Value, dialect: Dialect) -> (Vec<Named>, Vec<Named>)
                     results.extend(result["toolUseId"].as_str().map(|id| (id.to_owned(), said.trim().to_owned())));
                 }
             }
+            Dialect::GeminiInteractions => match item["type"].as_str() {
+                Some("function_call") => calls.extend(texts(&item, "id", "name")),
+                Some("function_result") => results.extend(texts(&item, "call_id", "result")),
+                _ => {}
+            },
             Dialect::OpenAiResponses => match item["type"].as_str() {
                 Some("function_call") => calls.extend(texts(&item, "call_id", "name")),
                 Some("function_call_output") => results.extend(texts(&item, "call_id", "output")),
@@ -153,7 +159,7 @@ pub fn count_calls(body: &Value, dialect: Dialect) -> usize {
             Dialect::Gemini if message["role"] == "model" => {
                 count(&message["parts"], &|p| p["functionCall"].is_object())
             }
-            Dialect::OpenAiResponses => usize::from(message["type"] == "function_call"),
+            Dialect::OpenAiResponses | Dialect::GeminiInteractions => usize::from(message["type"] == "function_call"),
             _ => 0,
         })
         .sum()
