@@ -49,8 +49,7 @@ fn system_members() -> Vec<&'static str> {
         let of_service: Vec<&str> = spec.service_state.iter().flat_map(ServiceState::members).collect();
         // A reference to what a service stores has no content of the conversation.
         let is_reference = |member: &str| member.ends_with("_id") || member.ends_with("_token");
-        let is_other =
-            |member: &str| member == spec.items.list || of_service.contains(&member) || is_reference(member);
+        let is_other = |member: &str| member == spec.items.list || of_service.contains(&member) || is_reference(member);
         for member in spec.body.reserved_members {
             if !is_other(member) && !members.contains(member) {
                 members.push(*member);

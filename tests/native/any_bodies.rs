@@ -211,10 +211,12 @@ fn interactions_step() -> BoxedStrategy<Value> {
         1 => Just(json!({ "type": "new_content", "a": 1 })),
         1 => Just(json!({ "text": "no type" })),
     ]);
-    let contents = || prop_oneof![
-        1 => words(),
-        5 => prop::collection::vec(content.clone(), 0..4).prop_map(Value::from),
-    ];
+    let contents = || {
+        prop_oneof![
+            1 => words(),
+            5 => prop::collection::vec(content.clone(), 0..4).prop_map(Value::from),
+        ]
+    };
     let step_type = || select(vec!["user_input", "model_output"]);
     mostly(prop_oneof![
         4 => (step_type(), contents()).prop_map(|(kind, c)| json!({ "type": kind, "content": c })),

@@ -111,8 +111,7 @@ fn r65_parameters_and_tool_choice_are_in_generation_config() {
     let choice = json!({ "type": "function", "function": { "name": "f" } });
     let body = json!({ "model": "m", "messages": [{ "role": "user", "content": "Hi" }], "max_tokens": 9, "temperature": 0.5,
         "stop": "END", "tools": tools, "tool_choice": choice });
-    let (out, _) =
-        convert(body.to_string().as_bytes(), Dialect::OpenAiChat, OWN, &RepairOptions::default()).unwrap();
+    let (out, _) = convert(body.to_string().as_bytes(), Dialect::OpenAiChat, OWN, &RepairOptions::default()).unwrap();
     let out: Value = serde_json::from_slice(&out).unwrap();
     assert_eq!(
         out["generation_config"],
@@ -125,7 +124,10 @@ fn r65_parameters_and_tool_choice_are_in_generation_config() {
     let back: Value = serde_json::from_slice(&back).unwrap();
     assert_eq!((&back["tool_choice"], &back["temperature"]), (&body["tool_choice"], &body["temperature"]));
     // What the application has in it stays.
-    let own = with_params(OWN, r#"{"model":"m","store":true,"generation_config":{"thinking_level":"high","seed":1},"seed":2}"#);
+    let own = with_params(
+        OWN,
+        r#"{"model":"m","store":true,"generation_config":{"thinking_level":"high","seed":1},"seed":2}"#,
+    );
     let (text, _) = Stored::of(OWN, &json!({ "input": "Hi" })).bytes_for(&own, &[]);
     let out: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(out["generation_config"], json!({ "thinking_level": "high", "seed": 1 }));
@@ -145,9 +147,10 @@ fn r65_a_request_with_a_token_may_lack_its_input() {
 fn stream(events: &[Value]) -> (Assembled, Vec<StreamEvent>) {
     let (mut assembler, mut out) = (StreamAssembler::new(OWN), Vec::new());
     for event in events {
-        assembler.push(format!("event: {}\ndata: {event}\n\n", event["event_type"].as_str().unwrap()).as_bytes(), &mut out);
+        assembler
+            .push(format!("event: {}\ndata: {event}\n\n", event["event_type"].as_str().unwrap()).as_bytes(), &mut out);
     }
-    (assembler.finish(&mut out), out)
+    (assembler.finish(), out)
 }
 
 fn value_of(got: &Assembled) -> Value {
@@ -202,7 +205,8 @@ fn r65_an_interaction_that_is_streamed_or_whole_is_the_same() {
     assert_eq!((&whole.wire, &whole.calls, whole.usage), (&got.wire, &got.calls, got.usage));
     // As it was before 2026-06-08.
     let outputs = json!([{ "type": "thought", "signature": "c2ln" }, { "type": "text", "text": "Hi" }]);
-    let older = read_response(OWN, json!({ "id": "i", "status": "completed", "outputs": outputs }).to_string().as_bytes());
+    let older =
+        read_response(OWN, json!({ "id": "i", "status": "completed", "outputs": outputs }).to_string().as_bytes());
     assert_eq!(value_of(&older), json!([{ "type": "thought", "signature": "c2ln" }, said("Hi")]));
     let (older, _) = stream(&[
         json!({ "event_type": "interaction.start", "interaction": { "id": "i", "status": "in_progress" } }),
@@ -243,5 +247,8 @@ fn r65_a_thought_is_reasoning_in_the_view() {
     let body = json!({ "input": steps() });
     let stored = Stored::of(OWN, &body);
     let parts: Vec<&PartBody> = stored.history.messages()[1].parts.iter().map(|part| &part.body).collect();
-    assert!(matches!(parts[..3], [PartBody::Reasoning(_), PartBody::Reasoning(_), PartBody::ToolCall { .. }]), "{parts:?}");
+    assert!(
+        matches!(parts[..3], [PartBody::Reasoning(_), PartBody::Reasoning(_), PartBody::ToolCall { .. }]),
+        "{parts:?}"
+    );
 }

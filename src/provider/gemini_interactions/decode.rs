@@ -21,7 +21,8 @@ use crate::tool::Arguments;
 const PLAIN_INPUT: &str = r##"{"type":"user_input","content":#parts}"##;
 const PLAIN_CALL: &str = r##"{"type":"function_call","id":#id,"name":#name,"arguments":#arguments}"##;
 const PLAIN_RESULT: &str = r##"{"type":"function_result","call_id":#id,"name":#name,"result":#content}"##;
-const PLAIN_ERROR: &str = r##"{"type":"function_result","call_id":#id,"name":#name,"result":#content,"is_error":true}"##;
+const PLAIN_ERROR: &str =
+    r##"{"type":"function_result","call_id":#id,"name":#name,"result":#content,"is_error":true}"##;
 
 /// Decodes an `input` that is a string: a user message.
 pub(super) fn decode_text(text: JsonStr) -> Incoming {
@@ -51,12 +52,7 @@ pub(super) fn decode(wires: &[JsonRef<'_>], items: &mut Vec<Incoming>) {
 }
 
 fn user_message(parts: Vec<IncomingPart>, template: Option<WireTemplate>) -> Incoming {
-    Incoming::Message(IncomingMessage {
-        role: Role::User,
-        parts,
-        dialect: Some(Dialect::GeminiInteractions),
-        template,
-    })
+    Incoming::Message(IncomingMessage { role: Role::User, parts, dialect: Some(Dialect::GeminiInteractions), template })
 }
 
 struct StepDecoder<'i> {
@@ -243,8 +239,7 @@ fn push_entries(
 }
 
 fn decode_call(step: JsonRef<'_>) -> IncomingCall {
-    let slots =
-        [("id", TemplateSlot::Id), ("name", TemplateSlot::Name), ("arguments", TemplateSlot::Arguments)];
+    let slots = [("id", TemplateSlot::Id), ("name", TemplateSlot::Name), ("arguments", TemplateSlot::Arguments)];
     let template = template_with_slots(step, &slots);
     let is_complete = slots.iter().all(|(name, _)| step.get(name).is_some());
     let is_plain = !is_complete || matches_pattern(&template, PLAIN_CALL);

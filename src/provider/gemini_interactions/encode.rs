@@ -101,9 +101,10 @@ impl AnswerEncoder<'_, '_> {
     /// Writes the step that begins with a part; `entries` are the parts in its list.
     fn write_step(&self, wire: &mut Wire<'_>, part: &Part, entries: &[Part], report: &mut Report) {
         if let PartBody::ToolCall { .. } = part.body {
-            let place = self.item.call(&part.body).and_then(|call| {
-                self.item.calls.iter().zip(self.ids).find(|(other, _)| std::ptr::eq(*other, call))
-            });
+            let place = self
+                .item
+                .call(&part.body)
+                .and_then(|call| self.item.calls.iter().zip(self.ids).find(|(other, _)| std::ptr::eq(*other, call)));
             if let Some((call, id)) = place {
                 self.write_call(wire.begin(), call.invocation, id, report);
             }

@@ -51,9 +51,7 @@ pub(super) fn write(object: &mut ObjectWriter<'_>, members: &ToolMembers<'_>, re
             leave_out("rejected without tools");
         } else if Interactions.is_native_tool_choice(choice) {
             config.json(TOOL_CHOICE, choice);
-        } else if !(members.read_choice)(choice)
-            .is_some_and(|choice| Interactions.write_tool_choice(config, &choice))
-        {
+        } else if !(members.read_choice)(choice).is_some_and(|choice| Interactions.write_tool_choice(config, &choice)) {
             leave_out("in a form that this dialect does not have");
         }
     });

@@ -35,8 +35,7 @@ fn decode_media(content: JsonRef<'_>) -> Option<Media> {
         // Only Google can read a file of its Files API, or of a scheme like `gs:`.
         let is_stored = {
             let uri = uri.decode();
-            !uri.starts_with("http") && !uri.starts_with("data:")
-                || uri.contains("generativelanguage.googleapis.com/")
+            !uri.starts_with("http") && !uri.starts_with("data:") || uri.contains("generativelanguage.googleapis.com/")
         };
         if is_stored {
             media.file_id = Some(uri);
@@ -78,11 +77,14 @@ fn write_media(out: &mut String, media: &Media, is_image: bool) {
     };
     let family = media_type.as_deref().and_then(|kind| kind.split('/').next());
     let mut content = ObjectWriter::new(out);
-    content.text("type", match family {
-        _ if is_image => "image",
-        Some(family @ ("image" | "audio" | "video")) => family,
-        _ => "document",
-    });
+    content.text(
+        "type",
+        match family {
+            _ if is_image => "image",
+            Some(family @ ("image" | "audio" | "video")) => family,
+            _ => "document",
+        },
+    );
     match (&inline, url.or(media.file_id.as_ref())) {
         (Some((_, data)), _) => content.token("data", data),
         (None, uri) => content.token("uri", uri.unwrap_or(&JsonStr::new(""))),

@@ -19,8 +19,10 @@ impl ItemRecognizer for Interactions {
         let item_type = item.text("type").unwrap_or_default();
         match item_type.as_ref() {
             USER_INPUT | MODEL_OUTPUT | THOUGHT | FUNCTION_RESULT => true,
-            FUNCTION_CALL => has("id") && !has("call_id"),
-            item_type => is_of_server(item_type) && (item_type.ends_with("_result") || !has("call_id") && !has("status")),
+            FUNCTION_CALL => !has("call_id"),
+            item_type => {
+                is_of_server(item_type) && (item_type.ends_with("_result") || !has("call_id") && !has("status"))
+            }
         }
     }
 

@@ -50,7 +50,7 @@ pub(super) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
             return;
         }
     }
-    let StepReader { plan, mut pairs, steps, .. } = reader;
+    let StepReader { plan, mut pairs, steps, has_turns, .. } = reader;
     pairs.pair();
     if has_stored_history(&plan.body) {
         hold_orphans(&mut pairs);
@@ -70,7 +70,8 @@ pub(super) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
         let head = format!("{{\"type\":\"function_result\",\"call_id\":{id},\"name\":{name}");
         format!("{head},\"result\":{result_text},\"is_error\":true}}")
     };
-    ResultPlacement { pairs: &pairs, synthetic_result: &synthetic_result }.apply(plan, list, steps);
+    ResultPlacement { pairs: &pairs, synthetic_result: &synthetic_result, is_rebuilt: has_turns }
+        .apply(plan, list, steps);
 }
 
 /// Returns the name of a tool as the service accepts it.

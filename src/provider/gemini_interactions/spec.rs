@@ -4,9 +4,7 @@ use super::content::CONTENT;
 use super::system::{SYSTEM, SYSTEM_INSTRUCTION};
 use super::{Interactions, decode, remedies, rules, stream};
 use crate::message::Dialect;
-use crate::provider::spec::{
-    BodyProfile, DialectSpec, ItemFormat, ModelTable, PromptCache, RuleSet, SHORT_CACHE_LIFE,
-};
+use crate::provider::spec::{BodyProfile, DialectSpec, ItemFormat, ModelTable, PromptCache, RuleSet, SHORT_CACHE_LIFE};
 
 /// Interactions, with the whole history in `input`.
 pub(crate) static SPEC: DialectSpec = DialectSpec {

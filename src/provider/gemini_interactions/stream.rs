@@ -117,7 +117,8 @@ impl AnswerReader for InteractionsAssembler {
 
 /// Returns true for an interaction, which has a status.
 fn is_interaction(body: JsonRef<'_>) -> bool {
-    list_of(body).is_some() || body.find("status").is_some_and(|it| it.kind() == JsonKind::String) && body.find("id").is_some()
+    list_of(body).is_some()
+        || body.find("status").is_some_and(|it| it.kind() == JsonKind::String) && body.find("id").is_some()
 }
 
 /// Returns the steps of an interaction, or its outputs in the older form.

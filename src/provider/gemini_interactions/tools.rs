@@ -38,7 +38,7 @@ impl ToolCodec for Interactions {
     }
 
     fn read_tool_choice<'a>(&self, choice: JsonRef<'a>) -> Option<ToolChoice<'a>> {
-        let allowed = choice.get(ALLOWED_TOOLS);
+        let allowed = choice.get(ALLOWED_TOOLS).filter(|_| choice.get("type").is_none());
         let mode = match allowed {
             Some(allowed) => allowed.text("mode").unwrap_or("auto".into()),
             None => choice.as_text()?,
@@ -58,7 +58,8 @@ impl ToolCodec for Interactions {
     fn is_native_tool_choice(&self, choice: JsonRef<'_>) -> bool {
         match choice.kind() {
             JsonKind::String => MODES.iter().any(|mode| choice.is_text(mode)),
-            _ => choice.get(ALLOWED_TOOLS).is_some(),
+            // That of Chat Completions has a type.
+            _ => choice.get(ALLOWED_TOOLS).is_some() && choice.get("type").is_none(),
         }
     }
 

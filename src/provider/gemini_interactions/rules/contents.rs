@@ -35,7 +35,8 @@ pub(super) fn fix_contents<'a>(plan: &mut Plan<'a, '_>, step: &Fields<'a>, conte
             continue;
         }
         is_changed = true;
-        let violation = Violation::error(FindingCode::Malformed, "input[{at}].content: a content is an object.").at(value);
+        let violation =
+            Violation::error(FindingCode::Malformed, "input[{at}].content: a content is an object.").at(value);
         plan.report(if value.is_null() { violation.dropped() } else { violation.rewritten() });
         if !value.is_null() {
             kept.push(plan.as_text(CONTENT_START, value));

@@ -26,6 +26,8 @@ impl RuleStepKind {
 /// A step of the repaired list.
 pub(super) struct RuleStep {
     pub kind: RuleStepKind,
+    /// The run of the model's steps that it belongs to or follows: the group of its calls.
+    pub run: usize,
     pub piece: BodyPiece,
 }
 
@@ -34,6 +36,8 @@ pub(super) struct ResultPlacement<'p, 'a> {
     pub pairs: &'p Pairs<'a>,
     /// Returns a result for a call that has none.
     pub synthetic_result: &'p dyn Fn(&WireCall<'a>) -> String,
+    /// The steps are not those of the list, one by one.
+    pub is_rebuilt: bool,
 }
 
 impl<'a> ResultPlacement<'_, 'a> {
@@ -49,31 +53,22 @@ impl<'a> ResultPlacement<'_, 'a> {
             }
         }
         let mut order = Vec::with_capacity(steps.len());
-        // The groups of calls in the run of the model's steps that the order ends with, or that results follow there.
-        let mut open: Vec<usize> = Vec::new();
-        for (at, step) in steps.iter().enumerate() {
-            let stays = self.stays(step.kind);
-            match step.kind {
-                RuleStepKind::Result(_) if stays => {}
-                _ if !stays => continue,
-                kind => {
-                    let continues = kind.is_of_model() && order.last().is_some_and(|last| is_of_model(last, &steps));
-                    if !continues {
-                        self.close(&mut open, &places, &mut order);
-                    }
-                }
+        // The group of calls whose results the order lacks so far.
+        let mut open = None;
+        for (at, step) in steps.iter().enumerate().filter(|(_, step)| self.stays(step.kind)) {
+            // The steps of a run are together; the results of its calls follow it.
+            let is_before_results = step.kind.is_of_model() && open == Some(step.run);
+            if !is_before_results && !matches!(step.kind, RuleStepKind::Result(_)) {
+                self.close(open.take(), &places, &mut order);
             }
-            if let RuleStepKind::Call(index) = step.kind
-                && let Some(call) = self.pairs.calls.get(index).filter(|call| open.last() != Some(&call.group))
-            {
-                open.push(call.group);
+            if let RuleStepKind::Call(_) = step.kind {
+                open = Some(step.run);
             }
             order.push(ListItem::Existing(at));
         }
-        self.close(&mut open, &places, &mut order);
-        let count = list.items().count();
+        self.close(open, &places, &mut order);
         let mut pieces: Vec<BodyPiece> = steps.iter_mut().map(|step| step.piece.take()).collect();
-        if pieces.len() == count {
+        if !self.is_rebuilt {
             plan.edits.reorder(list, &mut pieces, &mut order);
         } else {
             let taken = order.into_iter().filter_map(|item| match item {
@@ -101,22 +96,13 @@ impl<'a> ResultPlacement<'_, 'a> {
         })
     }
 
-    /// Adds the results of groups that are elsewhere, and those that are missing.
-    fn close(&self, open: &mut Vec<usize>, places: &[usize], order: &mut Vec<ListItem>) {
-        for group in open.drain(..) {
-            for index in self.pairs.results_of(group).into_iter().filter(|index| !self.result_stays(*index)) {
-                order.extend(places.get(index).map(|at| ListItem::Existing(*at)));
-            }
-            let missing = self.pairs.open_calls(group).map(|call| BodyPiece::New((self.synthetic_result)(call)));
-            order.extend(missing.map(ListItem::New));
+    /// Adds the results of a group that are elsewhere, and those that are missing.
+    fn close(&self, group: Option<usize>, places: &[usize], order: &mut Vec<ListItem>) {
+        let Some(group) = group else { return };
+        for index in self.pairs.results_of(group).into_iter().filter(|index| !self.result_stays(*index)) {
+            order.extend(places.get(index).map(|at| ListItem::Existing(*at)));
         }
-    }
-}
-
-/// Returns true if an item of the new order is a step of the model.
-fn is_of_model(item: &ListItem, steps: &[RuleStep]) -> bool {
-    match item {
-        ListItem::Existing(at) => steps.get(*at).is_some_and(|step| step.kind.is_of_model()),
-        ListItem::New(_) => false,
+        let missing = self.pairs.open_calls(group).map(|call| BodyPiece::New((self.synthetic_result)(call)));
+        order.extend(missing.map(ListItem::New));
     }
 }

@@ -6,9 +6,7 @@ use super::{fitting_name, has_valid_name};
 use crate::finding::FindingCode;
 use crate::json::{JsonKind, JsonRef};
 use crate::provider::gemini_interactions::step::StepKind;
-use crate::provider::rules::{
-    BodyPiece, Fields, FoundCall, FoundResult, Pairs, Plan, Violation, object_text, quoted,
-};
+use crate::provider::rules::{BodyPiece, Fields, FoundCall, FoundResult, Pairs, Plan, Violation, object_text, quoted};
 
 const USER_START: &str = "{\"type\":\"user_input\",\"content\":[";
 const MODEL_START: &str = "{\"type\":\"model_output\",\"content\":[";
@@ -18,6 +16,8 @@ pub(super) struct StepReader<'p, 'a, 'o> {
     pub plan: &'p mut Plan<'a, 'o>,
     pub pairs: Pairs<'a>,
     pub steps: Vec<RuleStep>,
+    /// A turn became its steps, so the list is written anew.
+    pub has_turns: bool,
     /// The list has steps, so that a content needs one around it.
     has_steps: bool,
     /// The number of runs of the model's steps so far.
@@ -30,7 +30,7 @@ impl<'p, 'a, 'o> StepReader<'p, 'a, 'o> {
     /// Creates a reader. `result_text` is the content of synthetic results, as a JSON string.
     pub fn new(plan: &'p mut Plan<'a, 'o>, result_text: String, has_steps: bool) -> Self {
         let pairs = Pairs::new(result_text);
-        Self { plan, pairs, steps: Vec::new(), has_steps, run: 0, last: None }
+        Self { plan, pairs, steps: Vec::new(), has_turns: false, has_steps, run: 0, last: None }
     }
 
     pub fn read(&mut self, value: JsonRef<'a>) {
@@ -74,7 +74,7 @@ impl<'p, 'a, 'o> StepReader<'p, 'a, 'o> {
             self.begin_run(kind);
             self.last = Some(kind);
         }
-        self.steps.push(RuleStep { kind, piece });
+        self.steps.push(RuleStep { kind, run: self.run, piece });
     }
 
     /// Counts a run if a step of this kind begins one.
@@ -114,6 +114,7 @@ impl<'p, 'a, 'o> StepReader<'p, 'a, 'o> {
             return self.push(RuleStepKind::Removed, fields.object);
         };
         self.plan.report(violation.rewritten());
+        self.has_turns = true;
         if content.kind() != JsonKind::Array && !content.is_object() {
             let text = self.plan.as_text(CONTENT_START, content);
             return self.push_piece(kind, BodyPiece::wrapped(start, vec![text], "]}"));
