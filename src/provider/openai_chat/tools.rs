@@ -67,7 +67,7 @@ impl ToolCodec for ChatVariant {
                 let kinds = ["function", "custom", "allowed_tools"];
                 let is_typed = choice.get("type").is_some();
                 // Without a `type`, a choice among tools is that of Gemini's interactions.
-                let has = |kind: &&str| choice.get(kind).is_some() && (is_typed || *kind != &"allowed_tools");
+                let has = |kind: &&str| choice.get(kind).is_some() && (is_typed || *kind != "allowed_tools");
                 kinds.iter().take(if self.content_chunks { 1 } else { 3 }).any(has)
             }
         }

@@ -5,7 +5,7 @@ use super::order::{RuleStep, RuleStepKind};
 use super::{fitting_name, has_valid_name};
 use crate::finding::FindingCode;
 use crate::json::{JsonKind, JsonRef};
-use crate::provider::gemini_interactions::step::StepKind;
+use crate::provider::gemini_interactions::step::{StepKind, is_of_server};
 use crate::provider::rules::{BodyPiece, Fields, FoundCall, FoundResult, Pairs, Plan, Violation, object_text, quoted};
 
 const USER_START: &str = "{\"type\":\"user_input\",\"content\":[";
@@ -122,18 +122,22 @@ impl<'p, 'a, 'o> StepReader<'p, 'a, 'o> {
         let single = Some(content).filter(|content| content.is_object());
         for value in single.into_iter().chain(content.items()) {
             let inner = Fields::of(value);
+            let is_model = kind == RuleStepKind::Model;
+            let is_server_step = is_model && is_of_server(&inner.owned_text("type"));
             match StepKind::of_fields(&inner) {
                 _ if !value.is_object() => {
                     let text = self.plan.as_text(CONTENT_START, value);
                     self.push_piece(kind, BodyPiece::wrapped(start, vec![text], "]}"));
                 }
-                StepKind::Content | StepKind::Unknown | StepKind::UserTurn | StepKind::ModelTurn => {
+                step @ StepKind::FunctionResult => self.step(step, &inner),
+                step @ (StepKind::Thought | StepKind::FunctionCall) if is_model => self.step(step, &inner),
+                step @ StepKind::Other if is_server_step => self.step(step, &inner),
+                _ => {
                     if self.fix_content(&inner) {
                         let source = self.plan.edits.source(value);
                         self.push_piece(kind, BodyPiece::wrapped(start, vec![source], "]}"));
                     }
                 }
-                step => self.step(step, &inner),
             }
         }
     }
