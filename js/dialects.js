@@ -18,7 +18,7 @@ export const CONVERSATION_MEMBERS = {
 export const DIALECTS = Object.keys(CONVERSATION_MEMBERS);
 
 /** Members that contain a part of the conversation outside of that list. */
-export const SYSTEM_MEMBERS = ['instructions', 'system', 'systemInstruction', 'system_instruction', 'previous_interaction_id', 'continuation_token'];
+export const SYSTEM_MEMBERS = ['instructions', 'system', 'systemInstruction', 'system_instruction'];
 
 /**
  * Paths of chat endpoints, most specific first, each with its dialect and the domain that it counts in. A group is
@@ -37,5 +37,5 @@ export const CHAT_PATHS = [
   [/\/model\/((?:[\w-]+\.)?anthropic\.[^/]+)\/invoke(?:-with-response-stream)?$/, 'anthropic'],
   [/\/(?:models|tunedModels|endpoints)\/([^/:]+):(?:generateContent|streamGenerateContent)$/, 'gemini'],
   [/\/model\/([^/]+)\/converse(?:-stream)?$/, 'bedrock'],
-  [/\/interactions$/, 'gemini-interactions'],
+  [/\/v\d\w*\/(?:projects\/[^/]+\/locations\/[^/]+\/)?interactions$/, 'gemini-interactions'],
 ];

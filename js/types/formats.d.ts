@@ -6,7 +6,14 @@ import type { WasmSource } from "./platform.js";
 export type Bytes = Uint8Array<ArrayBuffer>;
 
 /** The wire formats. `mistral` has the message format of chat completions and ids of nine characters. */
-export type Dialect = "openai-chat" | "openai-responses" | "anthropic" | "gemini" | "mistral" | "bedrock" | "gemini-interactions";
+export type Dialect =
+  | "openai-chat"
+  | "openai-responses"
+  | "anthropic"
+  | "gemini"
+  | "mistral"
+  | "bedrock"
+  | "gemini-interactions";
 
 /** A request body of a dialect: `{messages}` (chat, mistral), `{instructions?, input}` (responses),
  *  `{system?, messages}` (anthropic), `{systemInstruction?, contents}` (gemini), `{system_instruction?, input}`

@@ -136,10 +136,11 @@ fn marks_file() -> String {
 
 /// Returns `js/types/formats.d.ts` with the union of the names.
 fn types_file(written: &str) -> String {
-    let names: Vec<_> = Dialect::ALL.iter().map(|dialect| format!("\"{}\"", dialect.as_str())).collect();
-    let union = format!("export type Dialect = {};", names.join(" | "));
-    let line = written.lines().find(|line| line.starts_with("export type Dialect = ")).unwrap();
-    written.replace(line, &union)
+    const HEAD: &str = "export type Dialect =";
+    let (before, rest) = written.split_once(HEAD).unwrap();
+    let (_, after) = rest.split_once(';').unwrap();
+    let names: String = Dialect::ALL.iter().map(|dialect| format!("\n  | \"{}\"", dialect.as_str())).collect();
+    format!("{before}{HEAD}{names};{after}")
 }
 
 fn check(path: &str, written: &str, made: &str) {

@@ -1,20 +1,20 @@
 //! What the Interactions API rejects, and the edit that fixes each violation. As of 2026-11-28.
 //!
-//! No recorded traffic and no quoted error exists, so the sentences are this page's own. Sources: the types of
+//! No recorded traffic and no quoted error exists, so the sentences are rethread's own. Sources: the types of
 //! @google/genai 3.1.0 ("Required." members; `InteractionsInput`: contents or steps), Google's pages "Interactions
-//! API: breaking changes" (turns were removed on 2026-06-08) and "Function calling". Calls and results are paired as the
-//! same service demands of generateContent.
+//! API: breaking changes" (turns were removed on 2026-06-08) and "Function calling". Calls and results are paired as
+//! the same service demands of generateContent.
 
 mod contents;
+mod names;
 mod order;
 mod step_reader;
 
 use super::step::StepKind;
 use crate::id::short_name;
 use crate::json::JsonRef;
-use crate::provider::rules::{
-    ErrorTemplates, Fields, IdRule, Pairing, Pairs, Plan, WireCall, name_fit, name_valid, quoted, report_pairs,
-};
+use crate::provider::rules::{ErrorTemplates, Fields, IdRule, Pairing, Pairs, Plan, WireCall, quoted, report_pairs};
+use names::fitting_name;
 use order::ResultPlacement;
 use step_reader::StepReader;
 
@@ -34,9 +34,6 @@ const ERRORS: ErrorTemplates = ErrorTemplates {
     orphan: "A function_result must follow the function_call with its id. No such call: {}.",
     duplicate: "The number of function_result steps must equal that of the function_call steps before them. More than one result: {}.",
 };
-
-/// The longest name of a tool.
-const MAX_NAME: usize = 128;
 
 /// Plans the repair of a body.
 pub(super) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
@@ -72,16 +69,6 @@ pub(super) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     };
     ResultPlacement { pairs: &pairs, synthetic_result: &synthetic_result, is_rebuilt: has_turns }
         .apply(plan, list, steps);
-}
-
-/// Returns the name of a tool as the service accepts it.
-fn fitting_name(name: &str) -> String {
-    if has_valid_name(name) { name.to_owned() } else { name_fit(name, MAX_NAME) }
-}
-
-/// Returns true for a name of letters, digits, `_`, `-`, `.` and `:`.
-fn has_valid_name(name: &str) -> bool {
-    name_valid(&name.replace(['.', ':'], "_"), MAX_NAME)
 }
 
 /// With stored history, a result may answer a call that Google has.

@@ -1,7 +1,7 @@
 //! The types of steps.
 //!
-//! Sources: the types of @google/genai 3.1.0 (2026-11), and Google's "Interactions API: breaking changes" (May 2026), by
-//! which steps replaced `outputs` and lists of turns; those were removed on 2026-06-08.
+//! Sources: the types of @google/genai 3.1.0 (2026-11), and Google's "Interactions API: breaking changes" (May 2026),
+//! by which steps replaced `outputs` and lists of turns; those were removed on 2026-06-08.
 
 use crate::json::JsonRef;
 use crate::provider::rules::Fields;

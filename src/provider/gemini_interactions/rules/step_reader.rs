@@ -1,8 +1,8 @@
 //! Reads the steps of a body: reports what is wrong in each, and collects calls and results for pairing.
 
 use super::contents::{CONTENT_START, fix_contents, fix_result};
+use super::names::{fitting_name, has_valid_name};
 use super::order::{RuleStep, RuleStepKind};
-use super::{fitting_name, has_valid_name};
 use crate::finding::FindingCode;
 use crate::json::{JsonKind, JsonRef};
 use crate::provider::gemini_interactions::step::{StepKind, is_of_server};
