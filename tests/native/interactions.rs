@@ -126,11 +126,11 @@ fn r65_parameters_and_tool_choice_are_in_generation_config() {
     // What the application has in it stays.
     let own = with_params(
         OWN,
-        r#"{"model":"m","store":true,"generation_config":{"thinking_level":"high","seed":1},"seed":2}"#,
+        r#"{"model":"m","store":true,"generation_config":{"thinking_level":"high","seed":1},"seed":2,"temperature":0.5}"#,
     );
     let (text, _) = Stored::of(OWN, &json!({ "input": "Hi" })).bytes_for(&own, &[]);
     let out: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(out["generation_config"], json!({ "thinking_level": "high", "seed": 1 }));
+    assert_eq!(out["generation_config"], json!({ "thinking_level": "high", "seed": 1, "temperature": 0.5 }));
     assert_eq!(out["store"], true);
 }
 
