@@ -32,7 +32,7 @@ fn least_files(dialect: Dialect) -> usize {
         Dialect::Anthropic => 55,
         Dialect::Bedrock => 27,
         Dialect::Gemini => 38,
-        // None is recorded (2026-11-28).
+        // Those that are recorded are of another project, and are not copied.
         Dialect::GeminiInteractions => 0,
         Dialect::Mistral => 14,
         Dialect::OpenAiChat => 70,

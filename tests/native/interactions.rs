@@ -34,7 +34,7 @@ fn steps() -> Vec<Value> {
         json!({ "type": "thought", "signature": "c2lnMg==" }),
         json!({ "type": "function_call", "id": "b", "name": "look", "arguments": {}, "signature": "c2lnMw==" }),
         json!({ "type": "function_result", "call_id": "a", "name": "look", "result": { "degrees": 21 } }),
-        json!({ "type": "function_result", "call_id": "b", "result": [{ "type": "text", "text": "gone" }], "is_error": true }),
+        json!({ "type": "function_result", "call_id": "b", "name": "look", "result": [{ "type": "text", "text": "gone" }], "is_error": true }),
         json!({ "type": "google_search_call", "id": "s", "arguments": { "queries": ["q"] }, "signature": "c2lnNA==" }),
         json!({ "type": "google_search_result", "call_id": "s", "result": [], "signature": "c2lnNQ==" }),
         json!({ "type": "new_step", "a": [1] }),
@@ -251,4 +251,121 @@ fn r65_a_thought_is_reasoning_in_the_view() {
         matches!(parts[..3], [PartBody::Reasoning(_), PartBody::Reasoning(_), PartBody::ToolCall { .. }]),
         "{parts:?}"
     );
+}
+
+#[test]
+fn r20_a_call_that_begins_with_an_empty_signature_is_plain() {
+    let event = |name: &str, data: Value| {
+        let mut event = json!({ "event_type": name });
+        event.as_object_mut().unwrap().extend(data.as_object().unwrap().clone());
+        event
+    };
+    let call = json!({ "id": "a", "signature": "", "type": "function_call", "name": "f", "arguments": {} });
+    let (got, _) = stream(&[
+        event(
+            "interaction.created",
+            json!({ "interaction": { "id": "v1_1", "status": "in_progress", "object": "interaction", "model": "m" } }),
+        ),
+        event("step.start", json!({ "index": 0, "step": { "type": "thought" } })),
+        event("step.delta", json!({ "index": 0, "delta": { "signature": "c2ln", "type": "thought_signature" } })),
+        event("step.stop", json!({ "index": 0 })),
+        event("step.start", json!({ "index": 1, "step": call })),
+        event("step.delta", json!({ "index": 1, "delta": { "arguments": "{\"n\":1}", "type": "arguments_delta" } })),
+        event("step.stop", json!({ "index": 1 })),
+        event("interaction.completed", json!({ "interaction": { "id": "v1_1", "status": "requires_action" } })),
+    ]);
+    let steps = json!([
+        { "type": "thought", "signature": "c2ln" },
+        { "type": "function_call", "id": "a", "name": "f", "arguments": { "n": 1 } },
+    ]);
+    assert_eq!((got.status, value_of(&got)), (AnswerStatus::Complete, steps.clone()));
+    let mut whole = json!({ "id": "v1_1", "status": "requires_action", "model": "m", "steps": steps });
+    whole["steps"][1]["signature"] = json!("");
+    let whole = read_response(OWN, whole.to_string().as_bytes());
+    assert_eq!((&whole.wire, &whole.calls), (&got.wire, &got.calls));
+}
+
+/// The events of an answer with these deltas in its only step.
+fn stream_of(step: &Value, deltas: &[Value]) -> Value {
+    let mut events = vec![
+        json!({ "event_type": "interaction.created", "interaction": { "id": "i", "status": "in_progress" } }),
+        json!({ "event_type": "step.start", "index": 0, "step": step }),
+    ];
+    events.extend(deltas.iter().map(|delta| json!({ "event_type": "step.delta", "index": 0, "delta": delta })));
+    events.push(json!({ "event_type": "step.stop", "index": 0 }));
+    events.push(json!({ "event_type": "interaction.completed", "interaction": { "id": "i", "status": "completed" } }));
+    value_of(&stream(&events).0)
+}
+
+#[test]
+fn r20_a_delta_of_an_unknown_type_adds_no_member_to_a_known_step() {
+    let unknown = json!({ "type": "new_delta", "foo": 1 });
+    let signature = json!({ "type": "thought_signature", "signature": "c2ln" });
+    let text = json!({ "type": "text", "text": "Hi" });
+    let output = json!({ "type": "model_output" });
+    assert_eq!(stream_of(&output, &[text.clone(), unknown.clone(), signature.clone()]), json!([said("Hi")]));
+    let signed = json!([{ "type": "thought", "signature": "c2ln" }]);
+    assert_eq!(stream_of(&json!({ "type": "thought" }), &[unknown.clone(), signature]), signed);
+    let call = json!({ "type": "function_call", "id": "a", "name": "f", "arguments": {} });
+    assert_eq!(stream_of(&call, &[unknown.clone()]), json!([call]));
+    // A step of an unknown type is kept as it comes.
+    let new = json!({ "type": "new_step", "foo": 1 });
+    assert_eq!(stream_of(&json!({ "type": "new_step" }), &[unknown]), json!([new]));
+    // Annotations as streams had them before 2026-06-08.
+    let annotations = json!([{ "type": "url_citation", "url": "u" }]);
+    let older = json!({ "type": "text_annotation", "annotations": annotations });
+    let annotated =
+        json!([{ "type": "model_output", "content": [{ "type": "text", "text": "Hi", "annotations": annotations }] }]);
+    assert_eq!(stream_of(&output, &[text, older]), annotated);
+}
+
+#[test]
+fn r65_a_stream_that_is_cut_or_ends_with_a_status_has_its_usage() {
+    let usage = |output: u64| json!({ "total_input_tokens": 7, "total_output_tokens": output });
+    let started = [
+        json!({ "event_type": "interaction.created", "interaction": { "id": "i", "status": "in_progress" } }),
+        json!({ "event_type": "step.start", "index": 0, "step": { "type": "model_output" } }),
+        json!({ "event_type": "step.delta", "index": 0, "delta": { "type": "text", "text": "Hi" }, "metadata": { "total_usage": usage(1) } }),
+    ];
+    let (cut, events) = stream(&started);
+    assert_eq!((cut.status, cut.usage.map(|usage| usage.output)), (AnswerStatus::Truncated, Some(1)));
+    assert!(events.iter().any(|event| matches!(event, StreamEvent::Usage(_))));
+    let stop = json!({ "event_type": "step.stop", "index": 0, "usage": usage(2), "step_usage": usage(9) });
+    for (end, expected) in [
+        (json!({ "event_type": "interaction.requires_action", "interaction_id": "i" }), AnswerStatus::Complete),
+        (json!({ "event_type": "interaction.status_update", "status": "requires_action" }), AnswerStatus::Complete),
+        (json!({ "event_type": "interaction.status_update", "status": "budget_exceeded" }), AnswerStatus::Incomplete),
+        (json!({ "event_type": "interaction.in_progress" }), AnswerStatus::Truncated),
+        (json!({ "event_type": "interaction.status_update", "status": "in_progress" }), AnswerStatus::Truncated),
+    ] {
+        let events = [started.to_vec(), vec![stop.clone(), end.clone()]].concat();
+        let (got, _) = stream(&events);
+        assert_eq!((got.status, got.usage.map(|usage| usage.output)), (expected, Some(2)), "{end}");
+    }
+}
+
+#[test]
+fn r42_an_image_of_the_assistant_is_kept() {
+    let image = json!({ "inlineData": { "mimeType": "image/png", "data": "AA==" } });
+    let given = json!({ "contents": [
+        { "role": "user", "parts": [{ "text": "Draw" }] },
+        { "role": "model", "parts": [{ "text": "Here:" }, image] },
+        { "role": "user", "parts": [{ "text": "Thanks" }] },
+    ] });
+    let (out, report) = convert(given.to_string().as_bytes(), Dialect::Gemini, OWN, &RepairOptions::default()).unwrap();
+    let out: Value = serde_json::from_slice(&out).unwrap();
+    let image = json!({ "type": "image", "data": "AA==", "mime_type": "image/png" });
+    let shown = json!({ "type": "model_output", "content": [image] });
+    assert_eq!(out["input"], json!([user("Draw"), said("Here:"), shown, user("Thanks")]), "{report:?}");
+    assert!(report.is_empty(), "{report:?}");
+}
+
+#[test]
+fn r65_top_k_is_a_member_of_generation_config() {
+    let body = json!({ "model": "m", "max_tokens": 9, "top_k": 5, "messages": [{ "role": "user", "content": "Hi" }] });
+    let (out, _) = convert(body.to_string().as_bytes(), Dialect::Anthropic, OWN, &RepairOptions::default()).unwrap();
+    let out: Value = serde_json::from_slice(&out).unwrap();
+    assert_eq!((&out["generation_config"]["top_k"], out.get("top_k")), (&json!(5), None));
+    let (back, _) = convert(out.to_string().as_bytes(), OWN, Dialect::Anthropic, &RepairOptions::default()).unwrap();
+    assert_eq!(serde_json::from_slice::<Value>(&back).unwrap()["top_k"], 5);
 }

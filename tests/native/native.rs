@@ -38,6 +38,7 @@ mod fuzz_replay;
 mod gemini;
 #[cfg(not(target_arch = "wasm32"))]
 mod interactions;
+mod interactions_rules;
 #[cfg(not(target_arch = "wasm32"))]
 mod memory_store;
 #[cfg(not(target_arch = "wasm32"))]

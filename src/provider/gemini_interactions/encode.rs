@@ -4,8 +4,8 @@ use super::content::CONTENT;
 use super::decode::is_thought;
 use super::media::write_content;
 use super::step::{FUNCTION_CALL, FUNCTION_RESULT, MODEL_OUTPUT, USER_INPUT};
-use crate::finding::{Action, Finding, FindingCode, Report};
-use crate::json::{ArrayWriter, JsonKind, JsonStr, ObjectWriter, list_of};
+use crate::finding::Report;
+use crate::json::{ArrayWriter, JsonKind, JsonRef, JsonStr, ObjectWriter, list_of};
 use crate::message::{Dialect, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
 use crate::provider::neutral::{arguments_object, is_system_text, rejected_media, result_text, text_of};
 use crate::provider::spec::{EncodeContext, Wire, call_ids, tool_name};
@@ -36,12 +36,6 @@ fn accepts(part: &Part, message: &Message, report: &mut Report) -> bool {
     let native = is_native(message);
     match &part.body {
         PartBody::Text(text) | PartBody::Refusal(text) => native || !text.is_empty(),
-        PartBody::Image(_) | PartBody::File(_) if message.role == Role::Assistant && !native => {
-            let text = "an assistant message of another dialect is sent without its images and files";
-            let finding = Finding::info(FindingCode::UnsupportedPart, text);
-            report.push(finding.of_message(&message.id).with_action(Action::Dropped));
-            false
-        }
         PartBody::Image(_) | PartBody::File(_) => match rejected_media(part, message.dialect, &CONTENT) {
             Some(finding) => {
                 report.push(finding.of_message(&message.id));
@@ -190,7 +184,7 @@ fn write_result(out: &mut String, call: &DraftCall<'_>, id: &JsonStr, context: &
     let name = JsonStr::new(&tool_name(call.invocation));
     if let Some(DraftResult::Stored(result)) = call.result
         && result.dialect == Some(Dialect::GeminiInteractions)
-        && matches!(result.content.view().kind(), JsonKind::String | JsonKind::Array | JsonKind::Object)
+        && is_result(result.content.view())
     {
         return write_native_result(out, result, (id, &name));
     }
@@ -216,6 +210,16 @@ fn write_result(out: &mut String, call: &DraftCall<'_>, id: &JsonStr, context: &
         step.bool("is_error", true);
     }
     step.end();
+}
+
+/// Returns true for a result as the API has it: a text, an object of the application, or a list of contents.
+fn is_result(result: JsonRef<'_>) -> bool {
+    let is_content = |content: JsonRef<'_>| content.is_object() && content.text("type").is_some();
+    match result.kind() {
+        JsonKind::String | JsonKind::Object => true,
+        JsonKind::Array => result.items().all(is_content),
+        _ => false,
+    }
 }
 
 fn write_native_result(out: &mut String, result: &ToolResult, (id, name): (&JsonStr, &JsonStr)) {

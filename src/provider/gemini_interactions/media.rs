@@ -6,7 +6,7 @@ use crate::message::{Media, Part, PartBody, TemplateSlot};
 use crate::provider::neutral::media_type_of;
 use crate::provider::wire_template::{template_of, without_plain_template, write_part};
 
-/// Decodes a content. One of a type without a neutral meaning stays opaque.
+/// Decodes a content. One of a type without a neutral meaning becomes opaque.
 pub(super) fn decode_content(content: JsonRef<'_>) -> Part {
     let body = match content.text("type").as_deref() {
         Some("text") => content.json_str("text").map(PartBody::Text),

@@ -9,7 +9,8 @@ use crate::provider::spec::{DefaultsContext, ParameterCodec, TranslateForeign};
 const STORE: &str = "store";
 
 impl ParameterCodec for Interactions {
-    /// As in the types of @google/genai 3.1.0. What is missing here has another meaning or other values.
+    /// As in the types of @google/genai 3.1.0. What is missing here has another meaning or other values. The service also
+    /// accepts `top_k`, and rejects penalties (vercel/ai#17937, recorded).
     fn place(&self, parameter: Parameter) -> Option<&'static str> {
         Some(match parameter {
             Parameter::Model => "model",
@@ -20,8 +21,8 @@ impl ParameterCodec for Interactions {
             Parameter::TopP => "generation_config.top_p",
             Parameter::Stop => "generation_config.stop_sequences",
             Parameter::Seed => "generation_config.seed",
-            Parameter::TopK
-            | Parameter::FrequencyPenalty
+            Parameter::TopK => "generation_config.top_k",
+            Parameter::FrequencyPenalty
             | Parameter::PresencePenalty
             | Parameter::CandidateCount
             | Parameter::ParallelToolCalls

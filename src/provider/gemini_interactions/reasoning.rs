@@ -1,8 +1,9 @@
 //! Thoughts and their signatures: who can read them, and steps without them.
 
 use super::Interactions;
-use super::step::{SIGNATURE, StepKind};
+use super::step::{SIGNATURE, StepKind, signature_of};
 use crate::json::{JsonRef, ObjectWriter};
+use crate::provider::gemini::signature_service::signature_service;
 use crate::provider::request::Settings;
 use crate::provider::spec::{ReasoningFormat, bare_model};
 
@@ -15,7 +16,7 @@ impl ReasoningFormat for Interactions {
         match StepKind::of(item) {
             StepKind::Thought => Some(item.as_raw()),
             // Calls had a signature before Google's SDK 3.
-            StepKind::FunctionCall | StepKind::Other => item.find(SIGNATURE).map(JsonRef::as_raw),
+            StepKind::FunctionCall | StepKind::Other => signature_of(item).map(JsonRef::as_raw),
             _ => None,
         }
     }
@@ -28,7 +29,7 @@ impl ReasoningFormat for Interactions {
     fn without_reasoning(&self, items: &[JsonRef<'_>], _settings: &Settings) -> Vec<Option<String>> {
         let write = |item: &JsonRef<'_>| match StepKind::of(*item) {
             StepKind::Thought => None,
-            StepKind::FunctionCall | StepKind::Other if item.find(SIGNATURE).is_some() => {
+            StepKind::FunctionCall | StepKind::Other if signature_of(*item).is_some() => {
                 let mut out = String::new();
                 let mut object = ObjectWriter::new(&mut out);
                 object.copy_all(*item, SIGNATURE);
@@ -40,14 +41,8 @@ impl ReasoningFormat for Interactions {
         items.iter().map(write).collect()
     }
 
-    /// A signature is "corrupted or invalid" after a change of the route (2026-11-25). Vertex and the Gemini API do not
-    /// read each other's.
     fn service_of(&self, host: &str) -> Option<&'static str> {
-        match host {
-            "generativelanguage.googleapis.com" => Some("gemini"),
-            _ if host.ends_with("aiplatform.googleapis.com") => Some("vertex"),
-            _ => None,
-        }
+        signature_service(host)
     }
 
     /// A signature is "corrupted or invalid" for another model (2026-11-25).

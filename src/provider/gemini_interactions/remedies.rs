@@ -1,10 +1,17 @@
-//! The errors of the Interactions API that can be cured. Its service is that of generateContent, whose sentences these
-//! are: gemini-cli#13467, 9router#301 (signatures of another key, route or model), gemini-cli#16415, #26486,
-//! langchain#27799 (calls and results). None is recorded from this API (2026-11-28).
+//! The errors of the Interactions API that can be cured. Quoted from it: "The legacy Interactions API schema is no longer
+//! supported." (gemini-cli-deep-research#73, 2026-06-12), "Invalid input at 'input[0].content[0].processing'." (recorded
+//! by the AI SDK of vercel/ai), "Request contains an invalid argument." (js-genai#1735, 2026-06-25), "Invalid input
+//! received" (inspect-robots#380, 2026-08-14). The others are of generateContent, which the same service has:
+//! gemini-cli#13467, 9router#301 (signatures of another key, route or model), gemini-cli#16415, #26486,
+//! langchain#27799 (calls and results), 5ire#405 (missing signatures).
 
-use super::step::{SIGNATURE, StepKind};
+mod names;
+mod signatures;
+
 use crate::json::JsonRef;
-use crate::provider::healing::{Cure, ErrorAnswer, Remedy, by_rules, signature_mark};
+use crate::provider::healing::{Cure, Remedy, by_rules, signature_mark};
+use names::name_results;
+use signatures::leave_out_signatures;
 
 pub(super) const REMEDIES: &[Remedy] = &[
     Remedy {
@@ -15,8 +22,30 @@ pub(super) const REMEDIES: &[Remedy] = &[
         ],
         codes: &[],
         rule: "invalid_thought_signature",
-        done: "the thoughts, and the signatures of other steps, are left out",
-        cure: |cure, _: &ErrorAnswer| leave_out_signed(cure, &mut |_| true),
+        done: "signatures are left out, and calls that then have none are texts",
+        cure: |cure, _| leave_out_signatures(cure, &|_| true, false),
+    },
+    Remedy {
+        // The second sentence names no cause. It is cured only in a body with an unsigned thought or call.
+        sentences: &[&["missing a thought_signature"], &["request contains an invalid argument"]],
+        codes: &[],
+        rule: "unsigned_thinking",
+        done: "thoughts without a signature are left out, and calls without one are texts",
+        cure: |cure, _| leave_out_signatures(cure, &|_| false, true),
+    },
+    Remedy {
+        sentences: &[&["invalid input received"]],
+        codes: &[],
+        rule: "malformed",
+        done: "each result has the name of its call",
+        cure: |cure, _| name_results(cure),
+    },
+    Remedy {
+        sentences: &[&["legacy interactions api schema is no longer supported"], &["invalid input at 'input["]],
+        codes: &[],
+        rule: "malformed",
+        done: "the list has steps as the API has them since 2026-06-08",
+        cure: by_rules,
     },
     Remedy {
         sentences: &[
@@ -33,21 +62,11 @@ pub(super) const REMEDIES: &[Remedy] = &[
 
 /// Removes what was refused earlier.
 pub(super) fn leave_out_refused(cure: &mut Cure<'_>, refused: &[String]) {
-    leave_out_signed(cure, &mut |signature| refused.contains(&signature_mark(signature.as_raw())));
-}
-
-/// Removes the thoughts whose signature is selected, and the selected signatures of other steps.
-fn leave_out_signed(cure: &mut Cure<'_>, is_refused: &mut dyn FnMut(JsonRef<'_>) -> bool) {
-    let (mut thoughts, list) = (Vec::new(), cure.list);
-    for (at, step) in list.items().enumerate() {
-        let Some(signature) = step.find(SIGNATURE).filter(|signature| is_refused(*signature)) else { continue };
-        cure.refused.push(signature_mark(signature.as_raw()));
-        cure.changed(|| format!("/input/{at}"));
-        if StepKind::of(step) == StepKind::Thought {
-            thoughts.push(at);
-        } else {
-            cure.edits.remove(step, SIGNATURE);
-        }
+    let has = |mark: &str| refused.iter().any(|other| other == mark);
+    let is_refused = |signature: JsonRef<'_>| has(&signature_mark(signature.as_raw()));
+    let refuses_unsigned = has(&signatures::unsigned_mark(cure.body));
+    leave_out_signatures(cure, &is_refused, refuses_unsigned);
+    if has(names::UNNAMED_MARK) {
+        name_results(cure);
     }
-    cure.remove_items(list, &mut |at, _| thoughts.binary_search(&at).is_ok());
 }

@@ -1,9 +1,12 @@
 //! What the Interactions API rejects, and the edit that fixes each violation. As of 2026-11-28.
 //!
-//! No recorded traffic and no quoted error exists, so the sentences are rethread's own. Sources: the types of
-//! @google/genai 3.1.0 ("Required." members; `InteractionsInput`: contents or steps), Google's pages "Interactions
-//! API: breaking changes" (turns were removed on 2026-06-08) and "Function calling". Calls and results are paired as
-//! the same service demands of generateContent.
+//! Sources: the types of @google/genai 3.1.0 ("Required." members; `InteractionsInput`: contents or steps), Google's pages
+//! "Interactions API: breaking changes" (turns were removed on 2026-06-08) and "Function calling", the recorded exchanges
+//! of vercel/ai (2026-05), and the errors that `remedies.rs` quotes. Few sentences are quoted, so most are rethread's own.
+//! Calls and results are paired as the same service demands of generateContent.
+//!
+//! Where the types and a report differ, a body that the types allow is kept with a warning, and the refusal is cured: a
+//! result without a name, a call without a signature.
 
 mod contents;
 mod names;
@@ -11,11 +14,16 @@ mod order;
 mod step_reader;
 
 use super::step::StepKind;
+use crate::finding::FindingCode;
 use crate::id::short_name;
 use crate::json::JsonRef;
-use crate::provider::rules::{ErrorTemplates, Fields, IdRule, Pairing, Pairs, Plan, WireCall, quoted, report_pairs};
+use crate::provider::gemini::model_version::{GEMINI_3, model_version};
+use crate::provider::rules::{
+    ErrorTemplates, Fields, IdRule, Pairing, Pairs, Plan, Violation, WireCall, quoted, report_pairs,
+};
 use names::fitting_name;
 use order::ResultPlacement;
+use std::collections::BTreeSet;
 use step_reader::StepReader;
 
 const IDS: IdRule = IdRule {
@@ -47,7 +55,8 @@ pub(super) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
             return;
         }
     }
-    let StepReader { plan, mut pairs, steps, has_turns, .. } = reader;
+    let StepReader { plan, mut pairs, steps, is_rebuilt, unsigned, .. } = reader;
+    report_unsigned(plan, &unsigned);
     pairs.pair();
     if has_stored_history(&plan.body) {
         hold_orphans(&mut pairs);
@@ -67,15 +76,28 @@ pub(super) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
         let head = format!("{{\"type\":\"function_result\",\"call_id\":{id},\"name\":{name}");
         format!("{head},\"result\":{result_text},\"is_error\":true}}")
     };
-    ResultPlacement { pairs: &pairs, synthetic_result: &synthetic_result, is_rebuilt: has_turns }
-        .apply(plan, list, steps);
+    ResultPlacement { pairs: &pairs, synthetic_result: &synthetic_result, is_rebuilt }.apply(plan, list, steps);
 }
 
-/// With stored history, a result may answer a call that Google has.
+/// Reports the calls of the current turn that no signature precedes. Gemini 3 refuses them (obsidian-gemini#1269,
+/// aiden-firmware#699); the types do not require one.
+fn report_unsigned<'a>(plan: &mut Plan<'a, '_>, unsigned: &[JsonRef<'a>]) {
+    if model_version(&plan.body.text("model").unwrap_or_default()) < GEMINI_3 {
+        return;
+    }
+    for call in unsigned {
+        let sentence = "function_call: Gemini 3 refuses a call without a thought and its signature before it.";
+        plan.report(Violation::warning(FindingCode::UnsignedThinking, sentence).at(*call));
+    }
+}
+
+/// With stored history, a result may answer a call that Google has. Each call has one.
 fn hold_orphans(pairs: &mut Pairs<'_>) {
+    let mut held = BTreeSet::new();
     for result in pairs.results.iter_mut().filter(|result| result.has_valid_id) {
         if result.pairing == Pairing::Orphan {
-            result.pairing = Pairing::HeldByServer;
+            let is_first = held.insert(result.id.clone());
+            result.pairing = if is_first { Pairing::HeldByServer } else { Pairing::Duplicate };
         }
     }
 }

@@ -13,7 +13,13 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
         // The last two refer to a history that the service stores. Beside the one in `input`, every step would be
         // sent twice.
         reserved_members: &["input", SYSTEM_INSTRUCTION, "previous_interaction_id", "continuation_token"],
-        credential_members: &[&["tools", "*", "headers"], &["webhook_config"]],
+        // `transform` has headers that are added to the requests of a sandbox, `env` its variables.
+        credential_members: &[
+            &["tools", "*", "headers"],
+            &["webhook_config"],
+            &["environment", "network", "allowlist", "*", "transform"],
+            &["environment", "env", "*"],
+        ],
         // Members of the bodies of other dialects. Google's APIs reject any key that they do not know.
         rejected_members: &[
             "anthropic_beta",
@@ -45,7 +51,6 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
             "system",
             "text",
             "thinking",
-            "top_k",
             "top_logprobs",
             "truncation",
             "user",

@@ -75,6 +75,11 @@ impl StepKind {
     }
 }
 
+/// Returns the signature of a step. An empty one is none: recorded streams have it in calls (2026-05-15).
+pub(super) fn signature_of(step: JsonRef<'_>) -> Option<JsonRef<'_>> {
+    step.find(SIGNATURE).filter(|signature| !signature.is_text(""))
+}
+
 /// Returns true for the type of a step of Google's own tools: `google_search_call`, `url_context_result`.
 pub(super) fn is_of_server(item_type: &str) -> bool {
     !matches!(item_type, FUNCTION_CALL | FUNCTION_RESULT)

@@ -35,6 +35,8 @@ pub(crate) struct InteractionsAssembler {
     last_extended: usize,
     /// How the interaction ended, once it has.
     ended: Option<AnswerStatus>,
+    /// The status that an event reported before the end. It is that of an answer whose stream has no end event.
+    reported: Option<AnswerStatus>,
 }
 
 impl AnswerReader for InteractionsAssembler {
@@ -47,11 +49,18 @@ impl AnswerReader for InteractionsAssembler {
         let index = data.get("index").and_then(JsonRef::as_u64);
         match event_type.as_ref() {
             "interaction.created" | "interaction.start" => self.read_head(data.get("interaction").unwrap_or_default()),
-            "interaction.status_update" => self.meta.update_usage(data.get("usage").and_then(read_usage), out),
+            "interaction.status_update" | "interaction.requires_action" | "interaction.in_progress" => {
+                self.read_status(&event_type, data, out);
+            }
             "step.start" => self.start(index, data.get("step").unwrap_or_default(), out),
             "content.start" => self.start(index, data.get("content").unwrap_or_default(), out),
-            "step.delta" | "content.delta" => return self.delta(index, data.get("delta").unwrap_or_default(), out),
+            "step.delta" | "content.delta" => {
+                let total = data.get("metadata").and_then(|metadata| metadata.get("total_usage"));
+                self.meta.update_usage(total.and_then(read_usage), out);
+                return self.delta(index, data.get("delta").unwrap_or_default(), out);
+            }
             "step.stop" | "content.stop" => {
+                self.meta.update_usage(data.get("usage").and_then(read_usage), out);
                 if let Some(step) = self.step_mut(index) {
                     step.close(out);
                 }
@@ -149,6 +158,25 @@ impl InteractionsAssembler {
         self.meta.set_id_and_model(interaction, &META_MEMBERS);
     }
 
+    /// Reads a status before the end: `{"event_type":"interaction.status_update","status":"requires_action"}`, or an event
+    /// that is named after it.
+    fn read_status(&mut self, event_type: &str, data: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
+        let interaction = data.get("interaction").unwrap_or(data);
+        let usage = data.get("usage").or_else(|| interaction.get("usage"));
+        self.meta.update_usage(usage.and_then(read_usage), out);
+        let named = event_type.strip_prefix("interaction.").unwrap_or_default();
+        let status = data.text("status").or_else(|| interaction.text("status"));
+        let status = status.as_deref().filter(|status| !status.is_empty()).unwrap_or(named);
+        self.reported = match status {
+            "completed" | "requires_action" => Some(AnswerStatus::Complete),
+            "incomplete" | "budget_exceeded" | "requires_continuation" => Some(AnswerStatus::Incomplete),
+            _ => None,
+        };
+        if self.reported.is_some() {
+            self.meta.finish_reason = Some(status.to_owned());
+        }
+    }
+
     fn start(&mut self, index: Option<u64>, step: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
         if !step.is_object() || step.has_text("type", USER_INPUT) {
             return;
@@ -217,7 +245,7 @@ impl InteractionsAssembler {
     }
 
     fn status(&self, stopped: bool) -> AnswerStatus {
-        match self.ended {
+        match self.ended.or(self.reported) {
             _ if self.meta.error.is_some() => AnswerStatus::Failed,
             Some(status) if !stopped => status,
             _ => AnswerStatus::Truncated,

@@ -28,7 +28,7 @@ fn conversations() -> &'static [(Dialect, Vec<Value>)] {
     static ALL: OnceLock<Vec<(Dialect, Vec<Value>)>> = OnceLock::new();
     ALL.get_or_init(|| {
         let mut all = Vec::new();
-        // Nothing is recorded of Gemini's interactions (2026-11-28).
+        // The recorded exchanges of Gemini's interactions are of another project, and are not copied.
         for dialect in Dialect::ALL.into_iter().filter(|dialect| *dialect != Dialect::GeminiInteractions) {
             let name = match dialect {
                 Dialect::Gemini => "contents",

@@ -42,8 +42,8 @@ pub fn data_folder() -> PathBuf {
 
 fn recorded() -> Vec<Recorded> {
     let mut all = Vec::new();
-    // Bedrock's recorded streams are events without their bytes: `exchanges` reads them. Of Gemini's interactions nothing
-    // is recorded (2026-11-28).
+    // Bedrock's recorded streams are events without their bytes: `exchanges` reads them. Those of Gemini's interactions
+    // are of another project: `interactions` has texts of their form.
     let unrecorded = [Dialect::Bedrock, Dialect::GeminiInteractions];
     for dialect in Dialect::ALL.into_iter().filter(|dialect| !unrecorded.contains(dialect)) {
         let folder = data_folder().join("streams").join(dialect.as_str());

@@ -55,7 +55,7 @@ impl<'a> ResultPlacement<'_, 'a> {
         let mut order = Vec::with_capacity(steps.len());
         // The group of calls whose results the order lacks so far.
         let mut open = None;
-        for (at, step) in steps.iter().enumerate().filter(|(_, step)| self.stays(step.kind)) {
+        for (at, step) in steps.iter().enumerate().filter(|(_, step)| self.is_kept(step.kind)) {
             // The steps of a run are together; the results of its calls follow it.
             let is_before_results = step.kind.is_of_model() && open == Some(step.run);
             if !is_before_results && !matches!(step.kind, RuleStepKind::Result(_)) {
@@ -79,17 +79,17 @@ impl<'a> ResultPlacement<'_, 'a> {
         }
     }
 
-    fn stays(&self, kind: RuleStepKind) -> bool {
+    fn is_kept(&self, kind: RuleStepKind) -> bool {
         match kind {
             RuleStepKind::Removed => false,
-            RuleStepKind::Result(index) => self.result_stays(index),
+            RuleStepKind::Result(index) => self.is_result_in_place(index),
             RuleStepKind::Call(index) => self.pairs.calls.get(index).is_some_and(|call| !call.omitted),
             RuleStepKind::Model | RuleStepKind::Input => true,
         }
     }
 
     /// Returns true if a result keeps its place.
-    fn result_stays(&self, index: usize) -> bool {
+    fn is_result_in_place(&self, index: usize) -> bool {
         self.pairs.results.get(index).is_some_and(|result| {
             let in_place = |call: &WireCall<'a>| result.reply_to == Some(call.group);
             result.pairing == Pairing::HeldByServer || self.pairs.call_of(result).is_some_and(in_place)
@@ -99,7 +99,7 @@ impl<'a> ResultPlacement<'_, 'a> {
     /// Adds the results of a group that are elsewhere, and those that are missing.
     fn close(&self, group: Option<usize>, places: &[usize], order: &mut Vec<ListItem>) {
         let Some(group) = group else { return };
-        for index in self.pairs.results_of(group).into_iter().filter(|index| !self.result_stays(*index)) {
+        for index in self.pairs.results_of(group).into_iter().filter(|index| !self.is_result_in_place(*index)) {
             order.extend(places.get(index).map(|at| ListItem::Existing(*at)));
         }
         let missing = self.pairs.open_calls(group).map(|call| BodyPiece::New((self.synthetic_result)(call)));

@@ -1,11 +1,11 @@
 //! Reads the steps of a body: reports what is wrong in each, and collects calls and results for pairing.
 
-use super::contents::{CONTENT_START, fix_contents, fix_result};
+use super::contents::{CONTENT_START, OF_CONTENT, fix_contents, fix_result};
 use super::names::{fitting_name, has_valid_name};
 use super::order::{RuleStep, RuleStepKind};
 use crate::finding::FindingCode;
 use crate::json::{JsonKind, JsonRef};
-use crate::provider::gemini_interactions::step::{StepKind, is_of_server};
+use crate::provider::gemini_interactions::step::{FUNCTION_RESULT, StepKind, is_of_server, signature_of};
 use crate::provider::rules::{BodyPiece, Fields, FoundCall, FoundResult, Pairs, Plan, Violation, object_text, quoted};
 
 const USER_START: &str = "{\"type\":\"user_input\",\"content\":[";
@@ -16,8 +16,13 @@ pub(super) struct StepReader<'p, 'a, 'o> {
     pub plan: &'p mut Plan<'a, 'o>,
     pub pairs: Pairs<'a>,
     pub steps: Vec<RuleStep>,
-    /// A turn became its steps, so the list is written anew.
-    pub has_turns: bool,
+    /// An item became several steps, so the list is written anew.
+    pub is_rebuilt: bool,
+    /// The calls of the current turn that are the first of their run without a signature before them. The current turn
+    /// begins after the last step with what the user says.
+    pub unsigned: Vec<JsonRef<'a>>,
+    /// The run has a signature, or a call without one that is noted.
+    is_signature_settled: bool,
     /// The list has steps, so that a content needs one around it.
     has_steps: bool,
     /// The number of runs of the model's steps so far.
@@ -30,7 +35,17 @@ impl<'p, 'a, 'o> StepReader<'p, 'a, 'o> {
     /// Creates a reader. `result_text` is the content of synthetic results, as a JSON string.
     pub fn new(plan: &'p mut Plan<'a, 'o>, result_text: String, has_steps: bool) -> Self {
         let pairs = Pairs::new(result_text);
-        Self { plan, pairs, steps: Vec::new(), has_turns: false, has_steps, run: 0, last: None }
+        Self {
+            plan,
+            pairs,
+            steps: Vec::new(),
+            is_rebuilt: false,
+            unsigned: Vec::new(),
+            is_signature_settled: false,
+            has_steps,
+            run: 0,
+            last: None,
+        }
     }
 
     pub fn read(&mut self, value: JsonRef<'a>) {
@@ -70,6 +85,9 @@ impl<'p, 'a, 'o> StepReader<'p, 'a, 'o> {
     }
 
     fn push_piece(&mut self, kind: RuleStepKind, piece: BodyPiece) {
+        if kind == RuleStepKind::Input {
+            self.unsigned.clear();
+        }
         if kind != RuleStepKind::Removed {
             self.begin_run(kind);
             self.last = Some(kind);
@@ -81,6 +99,7 @@ impl<'p, 'a, 'o> StepReader<'p, 'a, 'o> {
     fn begin_run(&mut self, kind: RuleStepKind) {
         if kind.is_of_model() && !self.last.is_some_and(RuleStepKind::is_of_model) {
             self.run += 1;
+            self.is_signature_settled = false;
             self.last = Some(kind);
         }
     }
@@ -101,7 +120,7 @@ impl<'p, 'a, 'o> StepReader<'p, 'a, 'o> {
     }
 
     fn fix_content(&mut self, fields: &Fields<'a>) -> bool {
-        super::contents::fix_content(self.plan, fields)
+        super::contents::fix_content(self.plan, fields, &OF_CONTENT)
     }
 
     /// Reads a turn of the form before 2026-06-08. Each of its contents is a step now.
@@ -114,7 +133,7 @@ impl<'p, 'a, 'o> StepReader<'p, 'a, 'o> {
             return self.push(RuleStepKind::Removed, fields.object);
         };
         self.plan.report(violation.rewritten());
-        self.has_turns = true;
+        self.is_rebuilt = true;
         if content.kind() != JsonKind::Array && !content.is_object() {
             let text = self.plan.as_text(CONTENT_START, content);
             return self.push_piece(kind, BodyPiece::wrapped(start, vec![text], "]}"));
@@ -151,34 +170,64 @@ impl<'p, 'a, 'o> StepReader<'p, 'a, 'o> {
             _ => {
                 self.plan.pass(fields.object);
                 self.push(RuleStepKind::Model, fields.object);
+                self.is_signature_settled |= kind == StepKind::Thought && signature_of(fields.object).is_some();
             }
         }
     }
 
     /// Reads what the user or the model says.
     fn list_of_contents(&mut self, fields: &Fields<'a>, kind: RuleStepKind) {
-        let is_kept = match fields.find("content") {
-            // A step of the model may have an error in place of a content.
-            None => kind == RuleStepKind::Model,
-            Some(content) => fix_contents(self.plan, fields, content),
-        };
+        let content = fields.find("content");
+        if content.is_some_and(|content| content.items().any(|inner| inner.has_text("type", FUNCTION_RESULT))) {
+            return self.lift_results(fields, kind);
+        }
+        // A step may lack its contents: the types require only `type`, and one of the model may have an `error`.
+        let is_kept = content.is_none_or(|content| fix_contents(self.plan, fields, content));
         if is_kept {
             self.plan.pass(fields.object);
-            return self.push(kind, fields.object);
         }
-        let sentence = "input[{at}].content: what the user says has at least one content.";
-        self.plan.report(Violation::error(FindingCode::EmptyContent, sentence).at(fields.object).dropped());
-        self.push(RuleStepKind::Removed, fields.object);
+        self.push(if is_kept { kind } else { RuleStepKind::Removed }, fields.object);
     }
 
-    fn call(&mut self, fields: &Fields<'a>) {
-        let name = fields.owned_text("name");
+    /// Makes the results among the contents of a step steps of their own, as AI SDKs write them.
+    fn lift_results(&mut self, fields: &Fields<'a>, kind: RuleStepKind) {
+        let sentence = "input[{at}].content: a function_result is a step, not a content.";
+        self.plan.report(Violation::error(FindingCode::Malformed, sentence).at(fields.object).rewritten());
+        self.is_rebuilt = true;
+        let start = if kind == RuleStepKind::Input { USER_START } else { MODEL_START };
+        let mut contents = Vec::new();
+        for value in fields.find("content").unwrap_or_default().items() {
+            let inner = Fields::of(value);
+            if value.has_text("type", FUNCTION_RESULT) {
+                self.push_contents(kind, start, &mut contents);
+                self.result(&inner);
+            } else if !value.is_object() {
+                contents.push(self.plan.as_text(CONTENT_START, value));
+            } else if self.fix_content(&inner) {
+                contents.push(self.plan.edits.source(value));
+            }
+        }
+        self.push_contents(kind, start, &mut contents);
+    }
+
+    fn push_contents(&mut self, kind: RuleStepKind, start: &'static str, contents: &mut Vec<BodyPiece>) {
+        if !contents.is_empty() {
+            self.push_piece(kind, BodyPiece::wrapped(start, std::mem::take(contents), "]}"));
+        }
+    }
+
+    /// Gives a call, or a result, the name that the tool can have. Both become the same.
+    fn fix_name(&mut self, fields: &Fields<'a>, name: String, sentence: &'static str) {
         if !has_valid_name(&name) {
-            let sentence = "function_call.name: '{}' is no name of a function.";
             let violation = Violation::error(FindingCode::Malformed, sentence);
             let violation = violation.at_member(fields.object, "name").quoting(&name);
             self.plan.rewrite(violation, quoted(&fitting_name(&name)));
         }
+    }
+
+    fn call(&mut self, fields: &Fields<'a>) {
+        let sentence = "function_call.name: '{}' is no name of a function.";
+        self.fix_name(fields, fields.owned_text("name"), sentence);
         let arguments = fields.get("arguments");
         if !arguments.is_some_and(JsonRef::is_object) {
             let sentence = "function_call.arguments: an object is required.";
@@ -186,6 +235,10 @@ impl<'p, 'a, 'o> StepReader<'p, 'a, 'o> {
             self.plan.rewrite(violation.at_member(fields.object, "arguments"), object_text(arguments));
         }
         self.begin_run(RuleStepKind::Model);
+        let is_settled = std::mem::replace(&mut self.is_signature_settled, true);
+        if !is_settled && signature_of(fields.object).is_none() {
+            self.unsigned.push(fields.object);
+        }
         let index = self.pairs.add_call(FoundCall {
             value: fields.object,
             id: fields.get("id"),
@@ -197,6 +250,17 @@ impl<'p, 'a, 'o> StepReader<'p, 'a, 'o> {
 
     fn result(&mut self, fields: &Fields<'a>) {
         fix_result(self.plan, fields);
+        match fields.text("name").filter(|name| !name.is_empty()) {
+            Some(name) => {
+                let sentence = "function_result.name: '{}' is no name of a function.";
+                self.fix_name(fields, name.into_owned(), sentence);
+            }
+            // The types of 3.1.0 allow that, so a name is added only once the service asks for it.
+            None => {
+                let sentence = "function_result.name: the service may refuse a result without the name of its call.";
+                self.plan.report(Violation::warning(FindingCode::Malformed, sentence).at_member(fields.object, "name"));
+            }
+        }
         let replies = self.last.is_some_and(|last| last.is_of_model() || matches!(last, RuleStepKind::Result(_)));
         let index = self.pairs.add_result(FoundResult {
             value: fields.object,

@@ -102,6 +102,8 @@ impl StreamStep {
                     new.contents = value.items().filter(|it| it.is_object()).map(StreamContent::read).collect();
                 }
                 ("arguments", StreamStepKind::Call(_)) => new.set_arguments(value),
+                // Recorded streams begin calls with an empty one.
+                (SIGNATURE, _) if value.is_text("") => {}
                 _ => new.fields.set(key, value),
             }
         }
@@ -166,7 +168,8 @@ impl StreamStep {
                 self.append_content(delta.get("content").unwrap_or_default());
                 None
             }
-            ("text_annotation_delta", StreamStepKind::ModelOutput) => {
+            // The second is that of streams before 2026-06-08.
+            ("text_annotation_delta" | "text_annotation", StreamStepKind::ModelOutput) => {
                 self.annotate(delta.get("annotations").unwrap_or_default());
                 None
             }
@@ -217,14 +220,18 @@ impl StreamStep {
         }
     }
 
-    /// Takes the members of a delta: a signature, the arguments or the result of a server's tool, a call in one piece.
+    /// Takes the members of a delta that the step has: a signature, the arguments or the result of a server's tool, a call
+    /// in one piece. A member that a known step does not have would be rejected in the next request.
     fn merge(&mut self, delta: JsonRef<'_>) {
         for (key, value) in delta.entries() {
-            match inside(key).unwrap_or_default() {
-                "type" => {}
-                "arguments" if self.is_call() => self.set_arguments(value),
-                SIGNATURE if value.is_text("") => {}
-                _ => self.fields.merge(key, value, false),
+            match (inside(key).unwrap_or_default(), self.kind) {
+                ("type", _) | (_, StreamStepKind::ModelOutput) => {}
+                ("arguments", StreamStepKind::Call(_)) => self.set_arguments(value),
+                (SIGNATURE, _) if value.is_text("") => {}
+                (SIGNATURE, _) | (_, StreamStepKind::Other) | ("id" | "name", StreamStepKind::Call(_)) => {
+                    self.fields.merge(key, value, false);
+                }
+                _ => {}
             }
         }
     }
