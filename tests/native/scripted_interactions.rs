@@ -58,7 +58,9 @@ pub fn stream(say: &Say) -> Vec<u8> {
     }
     for (id, name, arguments) in &say.calls {
         let deltas = halves(arguments).map(|piece| json!({ "type": "arguments_delta", "arguments": piece }));
-        step(json!({ "type": "function_call", "id": id, "name": name, "arguments": {} }), deltas);
+        // Recorded streams begin a call so (2026-05-15).
+        let start = json!({ "id": id, "signature": "", "type": "function_call", "name": name, "arguments": {} });
+        step(start, deltas);
     }
     event(json!({ "event_type": "interaction.completed", "interaction": described(say, None) }));
     out.into_bytes()

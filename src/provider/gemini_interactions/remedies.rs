@@ -41,7 +41,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
         cure: |cure, _| name_results(cure),
     },
     Remedy {
-        sentences: &[&["legacy interactions api schema is no longer supported"], &["invalid input at 'input["]],
+        sentences: &[&["legacy interactions api schema is no longer supported"], &["invalid input at input["]],
         codes: &[],
         rule: "malformed",
         done: "the list has steps as the API has them since 2026-06-08",

@@ -120,7 +120,9 @@ impl Answer {
         }
         for (id, pieces) in &self.calls {
             let deltas = pieces.iter().map(|piece| json!({ "type": "arguments_delta", "arguments": piece }));
-            step(json!({ "type": "function_call", "id": id, "name": "f", "arguments": {} }), deltas.collect());
+            // Recorded streams begin a call so (2026-05-15).
+            let start = json!({ "id": id, "signature": "", "type": "function_call", "name": "f", "arguments": {} });
+            step(start, deltas.collect());
         }
         let status = reason.unwrap_or(if self.calls.is_empty() { "completed" } else { "requires_action" });
         let usage = json!({ "total_input_tokens": 7, "total_output_tokens": 5, "total_tokens": 12 });
