@@ -12,6 +12,7 @@ mod reasoning;
 #[cfg(test)]
 mod recognition;
 mod recognizer;
+pub(in crate::provider) mod refusals;
 mod remedies;
 pub(crate) mod rules;
 mod sdk_request;

@@ -1,25 +1,21 @@
 //! The errors of the Interactions API that can be cured. Quoted from it: "The legacy Interactions API schema is no longer
 //! supported." (gemini-cli-deep-research#73, 2026-06-12), "Invalid input at 'input[0].content[0].processing'." (recorded
-//! by the AI SDK of vercel/ai), "Request contains an invalid argument." (js-genai#1735, 2026-06-25), "Invalid input
-//! received" (inspect-robots#380, 2026-08-14). The others are of generateContent, which the same service has:
-//! gemini-cli#13467, 9router#301 (signatures of another key, route or model), gemini-cli#16415, #26486,
-//! langchain#27799 (calls and results), 5ire#405 (missing signatures).
+//! in vercel/ai), "Request contains an invalid argument." (js-genai#1735, 2026-06-25), "Invalid input received"
+//! (inspect-robots#380, 2026-08-14). The others are of generateContent, which the same service has; 5ire#405 has that of
+//! missing signatures.
 
 mod names;
 mod signatures;
 
 use crate::json::JsonRef;
+use crate::provider::gemini::refusals::{PAIRS_REFUSED, SIGNATURE_REFUSED};
 use crate::provider::healing::{Cure, Remedy, by_rules, signature_mark};
 use names::name_results;
 use signatures::leave_out_signatures;
 
 pub(super) const REMEDIES: &[Remedy] = &[
     Remedy {
-        sentences: &[
-            &["corrupted thought signature"],
-            &["thought signature is not valid"],
-            &["thought_signature is not valid"],
-        ],
+        sentences: SIGNATURE_REFUSED,
         codes: &[],
         rule: "invalid_thought_signature",
         done: "signatures are left out, and calls that then have none are texts",
@@ -48,11 +44,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
         cure: by_rules,
     },
     Remedy {
-        sentences: &[
-            &["number of function response parts is equal to the number of function call parts"],
-            &["function call turn comes immediately after a user turn"],
-            &["function response turn comes immediately after a function call turn"],
-        ],
+        sentences: PAIRS_REFUSED,
         codes: &[],
         rule: "dangling_call",
         done: "each call is followed by its result",
