@@ -14,6 +14,7 @@ export const CONVERSATION_MEMBERS = {
   mistral: 'messages',
   bedrock: 'messages',
   'mistral-conversations': 'inputs',
+  'gemini-interactions': 'input',
 };
 export const DIALECTS = Object.keys(CONVERSATION_MEMBERS);
 
@@ -38,4 +39,5 @@ export const CHAT_PATHS = [
   [/\/(?:models|tunedModels|endpoints)\/([^/:]+):(?:generateContent|streamGenerateContent)$/, 'gemini'],
   [/\/model\/([^/]+)\/converse(?:-stream)?$/, 'bedrock'],
   [/\/v1\/conversations(?:\/[^/]+(?:\/restart)?)?$/, 'mistral-conversations', 'mistral.ai'],
+  [/\/v\d\w*\/(?:projects\/[^/]+\/locations\/[^/]+\/)?interactions$/, 'gemini-interactions'],
 ];

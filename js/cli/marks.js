@@ -50,4 +50,9 @@ export const MARKS = {
     bodyMember: 'inputs',
     withoutMember: 'messages',
   },
+  'gemini-interactions': {
+    itemTypes: ['user_input', 'model_output', 'thought', 'function_result'],
+    bodyMember: 'system_instruction',
+    withoutMember: 'contents',
+  },
 };

@@ -14,11 +14,12 @@ export type Dialect =
   | "gemini"
   | "mistral"
   | "bedrock"
-  | "mistral-conversations";
+  | "mistral-conversations"
+  | "gemini-interactions";
 
 /** A request body of a dialect: `{messages}` (chat, mistral), `{instructions?, input}` (responses),
  *  `{system?, messages}` (anthropic), `{systemInstruction?, contents}` (gemini), `{instructions?, inputs}`
- *  (mistral-conversations), with any other members. */
+ *  (mistral-conversations), `{system_instruction?, input}` (gemini-interactions), with any other members. */
 export type WireBody = Record<string, unknown>;
 /** An object (not an array) that JSON can represent. The SDKs' request types are assignable to it:
  *  `ChatCompletionCreateParams`, `ResponseCreateParams`, `MessageCreateParams`, `GenerateContentParameters`. */

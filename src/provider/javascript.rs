@@ -47,7 +47,9 @@ fn system_members() -> Vec<&'static str> {
     let mut members: Vec<&'static str> = Vec::new();
     for spec in ALL {
         let of_service: Vec<&str> = spec.service_state.iter().flat_map(ServiceState::members).collect();
-        let is_other = |member: &str| member == spec.items.list || of_service.contains(&member);
+        // A reference to what a service stores has no content of the conversation.
+        let is_reference = |member: &str| member.ends_with("_id") || member.ends_with("_token");
+        let is_other = |member: &str| member == spec.items.list || of_service.contains(&member) || is_reference(member);
         for member in spec.body.reserved_members {
             if !is_other(member) && !members.contains(member) {
                 members.push(*member);
@@ -134,10 +136,11 @@ fn marks_file() -> String {
 
 /// Returns `js/types/formats.d.ts` with the union of the names.
 fn types_file(written: &str) -> String {
-    let names: String = Dialect::ALL.iter().map(|dialect| format!("\n  | \"{}\"", dialect.as_str())).collect();
-    let (before, rest) = written.split_once("export type Dialect =").unwrap();
+    const HEAD: &str = "export type Dialect =";
+    let (before, rest) = written.split_once(HEAD).unwrap();
     let (_, after) = rest.split_once(';').unwrap();
-    format!("{before}export type Dialect ={names};{after}")
+    let names: String = Dialect::ALL.iter().map(|dialect| format!("\n  | \"{}\"", dialect.as_str())).collect();
+    format!("{before}{HEAD}{names};{after}")
 }
 
 fn check(path: &str, written: &str, made: &str) {

@@ -7,6 +7,7 @@ mod by_dialect;
 mod decode;
 mod foreign_format;
 mod gemini;
+mod gemini_interactions;
 mod healing;
 #[cfg(test)]
 mod javascript;

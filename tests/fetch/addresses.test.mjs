@@ -52,6 +52,10 @@ const CHAT = {
     'https://bedrock-runtime.us-east-1.amazonaws.com/model/anthropic.claude-3-5-sonnet-20240620-v1%3A0/invoke',
     'https://bedrock-runtime.us-east-1.amazonaws.com/model/eu.anthropic.claude-sonnet-5/invoke-with-response-stream',
   ],
+  'gemini-interactions': [
+    'https://generativelanguage.googleapis.com/v1beta/interactions',
+    `${VERTEX.replace('/v1/', '/v1beta1/')}/interactions`,
+  ],
   bedrock: [
     'https://bedrock-runtime.us-east-1.amazonaws.com/model/us.amazon.nova-2-lite-v1%3A0/converse',
     'https://bedrock-runtime.us-east-1.amazonaws.com/model/eu.anthropic.claude-sonnet-5/converse-stream',

@@ -31,6 +31,13 @@ export const BROKEN = {
       user('?'),
     ],
   },
+  'gemini-interactions': {
+    input: [
+      { type: 'user_input', content: [{ type: 'text', text: 'hello' }] },
+      { type: 'function_call', id: 't1', name: 'f', arguments: {} },
+      { type: 'user_input', content: [{ type: 'text', text: '?' }] },
+    ],
+  },
   bedrock: {
     messages: [
       { role: 'user', content: [{ text: 'hello' }] },

@@ -202,6 +202,36 @@ fn bedrock_message() -> BoxedStrategy<Value> {
         .boxed()
 }
 
+fn interactions_step() -> BoxedStrategy<Value> {
+    let content = mostly(prop_oneof![
+        4 => words().prop_map(|text| json!({ "type": "text", "text": text })),
+        1 => Just(json!({ "type": "image", "data": "AA==", "mime_type": "image/png" })),
+        1 => Just(json!({ "type": "document", "uri": "https://x/y.pdf" })),
+        1 => Just(json!({ "type": "input_text", "text": "x" })),
+        1 => Just(json!({ "type": "new_content", "a": 1 })),
+        1 => Just(json!({ "text": "no type" })),
+    ]);
+    let contents = || {
+        prop_oneof![
+            1 => words(),
+            5 => prop::collection::vec(content.clone(), 0..4).prop_map(Value::from),
+        ]
+    };
+    let step_type = || select(vec!["user_input", "model_output"]);
+    mostly(prop_oneof![
+        4 => (step_type(), contents()).prop_map(|(kind, c)| json!({ "type": kind, "content": c })),
+        5 => (id(), arguments()).prop_map(|(i, a)| json!({ "type": "function_call", "id": i, "name": "f", "arguments": a })),
+        5 => (id(), contents()).prop_map(|(i, r)| json!({ "type": "function_result", "call_id": i, "name": "f", "result": r })),
+        1 => (id(), arguments()).prop_map(|(i, r)| json!({ "type": "function_result", "call_id": i, "result": r, "is_error": true })),
+        2 => select(vec![json!([{ "type": "text", "text": "hm" }]), json!([]), Value::Null])
+            .prop_map(|summary| json!({ "type": "thought", "signature": "c2ln", "summary": summary })),
+        1 => id().prop_map(|i| json!({ "type": "google_search_call", "id": i, "arguments": { "queries": ["q"] }, "signature": "s" })),
+        1 => id().prop_map(|i| json!({ "type": "google_search_result", "call_id": i, "result": [] })),
+        1 => (select(vec!["user", "model"]), contents()).prop_map(|(r, c)| json!({ "role": r, "content": c })),
+        1 => words().prop_map(|text| json!({ "type": "text", "text": text })),
+    ])
+}
+
 /// An item of a dialect's list.
 pub fn item(dialect: Dialect) -> BoxedStrategy<Value> {
     match dialect {
@@ -211,6 +241,7 @@ pub fn item(dialect: Dialect) -> BoxedStrategy<Value> {
         Dialect::Gemini => gemini_content(),
         Dialect::OpenAiResponses => responses_item(),
         Dialect::MistralConversations => entry(),
+        Dialect::GeminiInteractions => interactions_step(),
     }
 }
 
@@ -244,7 +275,7 @@ pub fn entry() -> BoxedStrategy<Value> {
 pub fn body(dialect: Dialect) -> BoxedStrategy<Value> {
     let name = match dialect {
         Dialect::Gemini => "contents",
-        Dialect::OpenAiResponses => "input",
+        Dialect::OpenAiResponses | Dialect::GeminiInteractions => "input",
         Dialect::MistralConversations => "inputs",
         _ => "messages",
     };

@@ -152,6 +152,9 @@ fn calls_of_one_id(dialect: Dialect, count: usize) -> String {
             r#"{"toolUse":{"toolUseId":"callcall1","name":"look","input":{"query":"where is the parcel"}}}"#,
             (r#"{"role":"assistant","content":["#, "]}"),
         ),
+        Dialect::GeminiInteractions => {
+            (r#"{"type":"function_call","id":"callcall1","name":"look","arguments":{"query":"where is it"}}"#, ("", ""))
+        }
         Dialect::Gemini => (
             r#"{"functionCall":{"id":"callcall1","name":"look","args":{"query":"where is the parcel"}}}"#,
             (r#"{"role":"model","parts":["#, "]}"),
@@ -243,6 +246,9 @@ fn streamed_pieces(dialect: Dialect, count: usize) -> Vec<String> {
         Dialect::OpenAiResponses => format!(
             r#"{{"type":"response.output_text.delta","item_id":"m","output_index":0,"content_index":0,"delta":"{piece}"}}"#
         ),
+        Dialect::GeminiInteractions => {
+            format!(r#"{{"event_type":"step.delta","index":0,"delta":{{"type":"text","text":"{piece}"}}}}"#)
+        }
         Dialect::Anthropic => {
             format!(r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":"{piece}"}}}}"#)
         }

@@ -30,7 +30,7 @@ struct Example {
     refused: bool,
 }
 
-const PAGES: [(&str, Dialect); 7] = [
+const PAGES: [(&str, Dialect); Dialect::ALL.len()] = [
     ("openai-chat", Dialect::OpenAiChat),
     ("openai-responses", Dialect::OpenAiResponses),
     ("anthropic", Dialect::Anthropic),
@@ -38,6 +38,7 @@ const PAGES: [(&str, Dialect); 7] = [
     ("mistral", Dialect::Mistral),
     ("bedrock", Dialect::Bedrock),
     ("mistral-conversations", Dialect::MistralConversations),
+    ("gemini-interactions", Dialect::GeminiInteractions),
 ];
 
 /// Reads the examples of a page: a heading with the code, a quoted sentence, a `broken` and a `repaired` block, a

@@ -28,7 +28,7 @@ use rethread::replay::{Policy, PolicyLayer};
 use rethread::tool::Window;
 use serde_json::Value;
 
-pub const ALL: [Dialect; 7] = Dialect::ALL;
+pub const ALL: [Dialect; Dialect::ALL.len()] = Dialect::ALL;
 
 /// A session without a store.
 pub struct Stored {

@@ -126,13 +126,15 @@ mod tests {
     use crate::provider::healing::ErrorAnswer;
     use crate::provider::{RepairOptions, heal, leave_out_refused, refused_rule, spec};
 
-    const PAGES: [(Dialect, &str); 6] = [
+    const PAGES: [(Dialect, &str); Dialect::ALL.len()] = [
         (Dialect::OpenAiChat, include_str!("../../../docs/rules/openai-chat.md")),
         (Dialect::OpenAiResponses, include_str!("../../../docs/rules/openai-responses.md")),
         (Dialect::Anthropic, include_str!("../../../docs/rules/anthropic.md")),
         (Dialect::Gemini, include_str!("../../../docs/rules/gemini.md")),
         (Dialect::Mistral, include_str!("../../../docs/rules/mistral.md")),
         (Dialect::Bedrock, include_str!("../../../docs/rules/bedrock.md")),
+        (Dialect::MistralConversations, include_str!("../../../docs/rules/mistral-conversations.md")),
+        (Dialect::GeminiInteractions, include_str!("../../../docs/rules/gemini-interactions.md")),
     ];
 
     #[test]

@@ -15,6 +15,7 @@ pub(crate) struct ToolMembers<'m> {
     pub params: JsonRef<'m>,
     /// Reads a tool choice in the form of any dialect.
     pub read_choice: &'m dyn Fn(JsonRef<'m>) -> Option<ToolChoice<'m>>,
+    /// Translates a parameter of another dialect, for one that has the tool choice beside parameters.
     pub translate: TranslateForeign<'m>,
 }
 

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 fn list_of(dialect: Dialect) -> &'static str {
     match dialect {
-        Dialect::OpenAiResponses => "input",
+        Dialect::OpenAiResponses | Dialect::GeminiInteractions => "input",
         Dialect::Gemini => "contents",
         Dialect::MistralConversations => "inputs",
         Dialect::OpenAiChat | Dialect::Anthropic | Dialect::Mistral | Dialect::Bedrock => "messages",
@@ -28,6 +28,7 @@ fn question(dialect: Dialect, text: &str) -> Value {
         Dialect::Gemini => json!({ "role": "user", "parts": [{ "text": text }] }),
         Dialect::Bedrock => json!({ "role": "user", "content": [{ "text": text }] }),
         Dialect::MistralConversations => json!({ "type": "message.input", "role": "user", "content": text }),
+        Dialect::GeminiInteractions => json!({ "type": "user_input", "content": [{ "type": "text", "text": text }] }),
         _ => json!({ "role": "user", "content": text }),
     }
 }

@@ -198,7 +198,8 @@ fn count_calls(body: &Value) -> usize {
     let of = |item: &Value| {
         let chat = item["tool_calls"].as_array().map_or(0, Vec::len);
         let own = usize::from(
-            item["call_id"].is_string() && item["type"].as_str().is_some_and(|kind| kind.ends_with("_call")),
+            item["type"] == "function_call"
+                || item["call_id"].is_string() && item["type"].as_str().is_some_and(|kind| kind.ends_with("_call")),
         );
         let own = own + usize::from(item["type"] == "function.call");
         let blocks = item["content"].as_array().or(item["parts"].as_array()).into_iter().flatten();

@@ -42,9 +42,9 @@ pub fn data_folder() -> PathBuf {
 
 fn recorded() -> Vec<Recorded> {
     let mut all = Vec::new();
-    // Bedrock's recorded streams are events without their bytes: `exchanges` reads them. Those of Mistral's conversations
-    // were not recorded.
-    let unrecorded = [Dialect::Bedrock, Dialect::MistralConversations];
+    // Bedrock's recorded streams are events without their bytes: `exchanges` reads them. Those of Gemini's interactions and
+    // of Mistral's conversations are of other projects: `interactions` and `conversations` have texts of their form.
+    let unrecorded = [Dialect::Bedrock, Dialect::GeminiInteractions, Dialect::MistralConversations];
     for dialect in Dialect::ALL.into_iter().filter(|dialect| !unrecorded.contains(dialect)) {
         let folder = data_folder().join("streams").join(dialect.as_str());
         let index = std::fs::read_to_string(folder.join("index.json")).unwrap();
@@ -380,8 +380,8 @@ fn check_bedrock(got: &Assembled, body: &Value, path: &std::path::Path) {
 /// Whole responses as providers sent them.
 #[test]
 fn r20_recorded_whole_responses_are_read() {
-    let others = [Dialect::Gemini, Dialect::MistralConversations];
-    for dialect in Dialect::ALL.into_iter().filter(|dialect| !others.contains(dialect)) {
+    let unrecorded = [Dialect::Gemini, Dialect::GeminiInteractions, Dialect::MistralConversations];
+    for dialect in Dialect::ALL.into_iter().filter(|dialect| !unrecorded.contains(dialect)) {
         let folder = data_folder().join("exchanges").join(dialect.as_str());
         let files = std::fs::read_dir(&folder).unwrap();
         let mut read = 0;

@@ -15,7 +15,8 @@ fn ids_of(dialect: Dialect, body: &Value) -> (Vec<String>, Vec<String>) {
             results.push(text(&item["tool_call_id"]));
         }
         match item["type"].as_str() {
-            Some("function_call") => calls.push(text(&item["call_id"])),
+            Some("function_call") => calls.push(text(item.get("call_id").unwrap_or(&item["id"]))),
+            Some("function_result") => results.push(text(&item["call_id"])),
             Some("function.call") => calls.push(text(&item["tool_call_id"])),
             Some("function.result") => results.push(text(&item["tool_call_id"])),
             Some("function_call_output") => results.push(text(&item["call_id"])),
@@ -48,6 +49,7 @@ fn is_legal(dialect: Dialect, id: &str) -> bool {
                 && id.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b':'))
         }
         Dialect::Gemini => true,
+        Dialect::GeminiInteractions => !id.is_empty(),
         _ => (1..=64).contains(&id.len()),
     }
 }
@@ -214,6 +216,7 @@ fn calling(dialect: Dialect, arguments: &str) -> String {
     let body = write(dialect, "u q; c a; r a=1; a x; u p").to_string();
     let (plain, given) = match dialect {
         Dialect::Anthropic | Dialect::Bedrock => (r#""input":{}"#, format!(r#""input":{arguments}"#)),
+        Dialect::GeminiInteractions => (r#""arguments":{}"#, format!(r#""arguments":{arguments}"#)),
         Dialect::Gemini => (r#""args":{}"#, format!(r#""args":{arguments}"#)),
         _ => (r#""arguments":"{}""#, format!(r#""arguments":{arguments}"#)),
     };
@@ -245,7 +248,7 @@ fn arguments_in(dialect: Dialect, body: &str) -> String {
 }
 
 const TEXTUAL: [Dialect; 4] = [CHAT, Dialect::OpenAiResponses, MISTRAL, Dialect::MistralConversations];
-const OBJECTS: [Dialect; 3] = [CLAUDE, Dialect::Gemini, Dialect::Bedrock];
+const OBJECTS: [Dialect; 4] = [CLAUDE, Dialect::Gemini, Dialect::Bedrock, Dialect::GeminiInteractions];
 
 /// Every way of a body to every dialect: repaired, stored, converted.
 fn ways(from: Dialect, body: &str) -> Vec<(Dialect, String, Report)> {

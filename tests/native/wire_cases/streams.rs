@@ -62,6 +62,7 @@ impl Answer {
             Dialect::Bedrock => self.bedrock(reason),
             Dialect::Gemini => self.gemini(reason),
             Dialect::OpenAiResponses => self.responses(reason),
+            Dialect::GeminiInteractions => self.interactions(reason),
         }
     }
 
@@ -118,6 +119,37 @@ impl Answer {
         }
         let usage = json!({ "prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12 });
         events.push(typed(json!({ "type": "conversation.response.done", "usage": usage })));
+        Streamed { events, ends: 1 }
+    }
+
+    fn interactions(&self, reason: Option<&str>) -> Streamed {
+        let event = |data: Value| (data["event_type"].as_str().unwrap().to_owned(), data.to_string());
+        let mut events = vec![event(
+            json!({ "event_type": "interaction.created", "interaction": { "id": "r1", "status": "in_progress", "model": "m" } }),
+        )];
+        let mut index = 0;
+        let mut step = |start: Value, deltas: Vec<Value>| {
+            events.push(event(json!({ "event_type": "step.start", "index": index, "step": start })));
+            let delta = |delta| event(json!({ "event_type": "step.delta", "index": index, "delta": delta }));
+            events.extend(deltas.into_iter().map(delta));
+            events.push(event(json!({ "event_type": "step.stop", "index": index })));
+            index += 1;
+        };
+        if !self.text.is_empty() {
+            let deltas = self.text.iter().map(|text| json!({ "type": "text", "text": text }));
+            step(json!({ "type": "model_output" }), deltas.collect());
+        }
+        for (id, pieces) in &self.calls {
+            let deltas = pieces.iter().map(|piece| json!({ "type": "arguments_delta", "arguments": piece }));
+            // Recorded streams begin a call so (2026-05-15).
+            let start = json!({ "id": id, "signature": "", "type": "function_call", "name": "f", "arguments": {} });
+            step(start, deltas.collect());
+        }
+        let status = reason.unwrap_or(if self.calls.is_empty() { "completed" } else { "requires_action" });
+        let usage = json!({ "total_input_tokens": 7, "total_output_tokens": 5, "total_tokens": 12 });
+        events.push(event(
+            json!({ "event_type": "interaction.completed", "interaction": { "id": "r1", "status": status, "usage": usage } }),
+        ));
         Streamed { events, ends: 1 }
     }
 
@@ -530,6 +562,10 @@ fn wf_66_an_in_band_error_keeps_the_text_before_it() {
             r#"{"error":{"code":"InternalError","message":"upstream is gone"}}"#,
         ],
         Dialect::Gemini => vec![r#"{"error":{"code":503,"message":"upstream is gone","status":"UNAVAILABLE"}}"#],
+        Dialect::GeminiInteractions => vec![
+            r#"{"event_type":"error","error":{"code":"unavailable","message":"upstream is gone"}}"#,
+            r#"{"event_type":"interaction.completed","interaction":{"id":"r1","status":"failed","errors":[{"code":"internal","message":"upstream is gone"}]}}"#,
+        ],
         Dialect::OpenAiResponses => vec![
             r#"{"type":"error","code":"server_error","message":"upstream is gone","param":null}"#,
             r#"{"type":"error","error":{"type":"server_error","message":"upstream is gone"}}"#,
@@ -562,6 +598,7 @@ fn wf_67_a_call_truncated_by_the_length_limit_does_not_run() {
         Dialect::OpenAiResponses => "max_output_tokens",
         // Its answers do not say that a limit ended them.
         Dialect::MistralConversations => "",
+        Dialect::GeminiInteractions => "incomplete",
     };
     for dialect in ALL.into_iter().filter(|dialect| !reason(*dialect).is_empty()) {
         let cut = Answer { text: vec!["so"], calls: vec![("c11111111", vec!["{\"n\""])] };
@@ -590,6 +627,7 @@ fn wf_68_calls_run_whatever_the_finish_reason() {
         (GEMINI, Some("STOP")),
         (Dialect::Bedrock, Some("end_turn")),
         (RESPONSES, None),
+        (Dialect::GeminiInteractions, Some("completed")),
     ] {
         let answer = two_calls();
         let got = assembled(dialect, &answer.stream(dialect, reason).events);

@@ -10,7 +10,7 @@ use rethread::message::Dialect;
 use rethread::provider::{Dangling, RepairOptions, repair, validate};
 use serde_json::Value;
 
-const BUILT: [Dialect; 7] = Dialect::ALL;
+const BUILT: [Dialect; Dialect::ALL.len()] = Dialect::ALL;
 
 fn cases() -> ProptestConfig {
     ProptestConfig {
@@ -154,7 +154,7 @@ macro_rules! properties {
     })* };
 }
 
-properties! { openai_chat => Dialect::OpenAiChat, anthropic => Dialect::Anthropic, mistral => Dialect::Mistral, gemini => Dialect::Gemini, bedrock => Dialect::Bedrock, mistral_conversations => Dialect::MistralConversations, openai_responses => Dialect::OpenAiResponses }
+properties! { openai_chat => Dialect::OpenAiChat, anthropic => Dialect::Anthropic, mistral => Dialect::Mistral, gemini => Dialect::Gemini, bedrock => Dialect::Bedrock, mistral_conversations => Dialect::MistralConversations, gemini_interactions => Dialect::GeminiInteractions, openai_responses => Dialect::OpenAiResponses }
 
 proptest! {
     #![proptest_config(cases())]

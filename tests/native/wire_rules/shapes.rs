@@ -8,7 +8,7 @@ use serde_json::Value;
 fn items(body: &Value, dialect: Dialect) -> Vec<Value> {
     let name = match dialect {
         Dialect::Gemini => "contents",
-        Dialect::OpenAiResponses => "input",
+        Dialect::OpenAiResponses | Dialect::GeminiInteractions => "input",
         Dialect::MistralConversations => "inputs",
         _ => "messages",
     };
@@ -20,7 +20,8 @@ fn items(body: &Value, dialect: Dialect) -> Vec<Value> {
 pub fn said(body: &Value, dialect: Dialect) -> Vec<String> {
     let mut out = Vec::new();
     for message in items(body, dialect) {
-        if !["user", "assistant", "model"].contains(&message["role"].as_str().unwrap_or("")) {
+        let is_step = matches!(message["type"].as_str(), Some("user_input" | "model_output"));
+        if !is_step && !["user", "assistant", "model"].contains(&message["role"].as_str().unwrap_or("")) {
             continue;
         }
         let content = if dialect == Dialect::Gemini { &message["parts"] } else { &message["content"] };
@@ -86,6 +87,11 @@ fn calls_and_results(body: &Value, dialect: Dialect) -> (Vec<Named>, Vec<Named>)
             Dialect::MistralConversations => match item["type"].as_str() {
                 Some("function.call") => calls.extend(texts(&item, "tool_call_id", "name")),
                 Some("function.result") => results.extend(texts(&item, "tool_call_id", "result")),
+                _ => {}
+            },
+            Dialect::GeminiInteractions => match item["type"].as_str() {
+                Some("function_call") => calls.extend(texts(&item, "id", "name")),
+                Some("function_result") => results.extend(texts(&item, "call_id", "result")),
                 _ => {}
             },
             Dialect::OpenAiResponses => match item["type"].as_str() {
@@ -160,7 +166,7 @@ pub fn count_calls(body: &Value, dialect: Dialect) -> usize {
             Dialect::Gemini if message["role"] == "model" => {
                 count(&message["parts"], &|p| p["functionCall"].is_object())
             }
-            Dialect::OpenAiResponses => usize::from(message["type"] == "function_call"),
+            Dialect::OpenAiResponses | Dialect::GeminiInteractions => usize::from(message["type"] == "function_call"),
             Dialect::MistralConversations => usize::from(message["type"] == "function.call"),
             _ => 0,
         })
