@@ -27,7 +27,7 @@ export const MARKS = {
     blockTypes: /^(input_text|output_text|input_image|input_file)$/,
     blockWord: 'part',
     bodyMember: 'input',
-    withoutMember: 'messages',
+    withoutMembers: ['messages'],
   },
   anthropic: {
     blockWithMember: ['image', 'source'],
@@ -48,11 +48,12 @@ export const MARKS = {
   'mistral-conversations': {
     itemTypes: ['message.input', 'message.output', 'function.call', 'function.result', 'tool.execution', 'agent.handoff'],
     bodyMember: 'inputs',
-    withoutMember: 'messages',
+    besideMember: ['model', 'agent_id', 'completion_args', 'instructions'],
+    withoutMembers: ['messages', 'parameters'],
   },
   'gemini-interactions': {
     itemTypes: ['user_input', 'model_output', 'thought', 'function_result'],
     bodyMember: 'system_instruction',
-    withoutMember: 'contents',
+    withoutMembers: ['contents'],
   },
 };

@@ -165,8 +165,8 @@ export interface Healed<B extends WireInput> {
   /** Marks of what was refused, for `repair`: hashes of signatures, and names of models with what they do not take. */
   refused: string[];
 }
-/** Repairs a body that its provider answered with status 400: exactly what the error names. `answer` is the body of
- *  that answer. Returns null for an error that is not known, and if the repair would change nothing: then the request
+/** Repairs a body that its provider refused (status 400, of Mistral's conversations also 422): exactly what the error
+ *  names. `answer` is the body of that answer. Returns null for an error that is not known, and if the repair would change nothing: then the request
  *  must not be repeated. */
 export function heal<B extends WireInput>(
   body: B,

@@ -69,6 +69,13 @@ fn dialects_file() -> String {
         writeln!(out, "  {}: {},", key(dialect), quoted(spec(dialect).items.list)).unwrap();
     }
     out.push_str("};\nexport const DIALECTS = Object.keys(CONVERSATION_MEMBERS);\n\n");
+    out.push_str(
+        "/**\n * The statuses of an answer that refuses a request, by dialect. Only such a request is healed.\n *\n * @satisfies {Record<import('./types.js').Dialect, number[]>}\n */\nexport const REFUSAL_STATUSES = {\n",
+    );
+    for dialect in Dialect::ALL {
+        writeln!(out, "  {}: {:?},", key(dialect), spec(dialect).rules.refusal_statuses).unwrap();
+    }
+    out.push_str("};\n\n");
     out.push_str("/** Members that contain a part of the conversation outside of that list. */\n");
     writeln!(out, "export const SYSTEM_MEMBERS = {};\n", list(&system_members())).unwrap();
     out.push_str(
@@ -107,8 +114,10 @@ fn marks(spec: &DialectSpec) -> Vec<(&'static str, String)> {
     add("listInBlock", marks.list_in_block.map(quoted));
     add("blockTypes", marks.block_types.map(|(kinds, _)| pattern(kinds)));
     add("blockWord", marks.block_types.map(|(_, word)| quoted(word)));
-    add("bodyMember", marks.body_member.map(|(member, _)| quoted(member)));
-    add("withoutMember", marks.body_member.and_then(|(_, other)| other).map(quoted));
+    add("bodyMember", marks.body_member.map(|member| quoted(member.name)));
+    let others = |names: &[&str]| (!names.is_empty()).then(|| list(names));
+    add("besideMember", marks.body_member.and_then(|member| others(member.beside)));
+    add("withoutMembers", marks.body_member.and_then(|member| others(member.without)));
     add("besideMessages", marks.beside_messages.map(quoted));
     add("toolMember", marks.tool_member.map(quoted));
     add("models", marks.models.map(|models| format!("{}i", pattern(models))));

@@ -269,6 +269,20 @@ fn r74_r77_refused_ids_and_entries_are_sent_as_other_clients_send_them() {
 }
 
 #[test]
+fn r41_r77_an_entry_of_the_system_is_the_users_repaired_or_stored() {
+    for role in ["system", "developer"] {
+        let entry = json!({ "type": "message.input", "role": role, "content": "Be brief." });
+        let body = json!({ "model": "m", "inputs": [user("q"), entry] });
+        let repaired = repaired_body(&body, ENTRIES);
+        let (text, report) = Stored::of(ENTRIES, &body).bytes_for(&with_params(ENTRIES, "{}"), &[]);
+        let stored: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!((&stored["inputs"], stored.get("instructions")), (&repaired, None), "{role}");
+        assert_eq!(repaired[1]["role"], "user");
+        assert!(has(&report, &["role_order"]), "{role}: {report:?}");
+    }
+}
+
+#[test]
 fn r44_r77_parameters_are_converted_from_and_to_entries() {
     let chat = json!({ "model": "m", "max_tokens": 9, "tool_choice": "required",
         "tools": [{ "type": "function", "function": { "name": "look" } }], "messages": [user("q")] });

@@ -5,7 +5,9 @@ use super::system::{SYSTEM, SYSTEM_INSTRUCTION};
 use super::{Interactions, decode, remedies, rules, stream};
 use crate::message::Dialect;
 use crate::provider::request::TOOL_CHOICE;
-use crate::provider::spec::{BodyProfile, DialectSpec, ItemFormat, ModelTable, PromptCache, RuleSet, SHORT_CACHE_LIFE};
+use crate::provider::spec::{
+    BAD_REQUEST, BodyProfile, DialectSpec, ItemFormat, ModelTable, PromptCache, RuleSet, SHORT_CACHE_LIFE,
+};
 
 /// Interactions, with the whole history in `input`.
 pub(crate) static SPEC: DialectSpec = DialectSpec {
@@ -78,6 +80,7 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
     models: ModelTable::NONE,
     rules: RuleSet {
         plan: rules::plan,
+        refusal_statuses: BAD_REQUEST,
         remedies: remedies::REMEDIES,
         leave_out_refused: remedies::leave_out_refused,
         missing_reasoning: None,

@@ -21,8 +21,9 @@ pub struct Healed {
     pub refused: Vec<String>,
 }
 
-/// Repairs a body that its provider refused with a status 400. `answer` is the body of that answer. Returns `None` for
-/// an error that is in no table, and if the repair would change nothing: such a request must not be repeated.
+/// Repairs a body that its provider refused, by the status (`RuleSet::refusal_statuses`). `answer` is the body of that
+/// answer. Returns `None` for an error that is in no table, and if the repair would change nothing: such a request must
+/// not be repeated.
 #[must_use]
 pub(crate) fn heal(body: &[u8], dialect: NamedDialect, answer: &[u8], options: &RepairOptions) -> Option<Healed> {
     let answer = ErrorAnswer::read(answer)?;

@@ -52,17 +52,12 @@ pub(super) fn decode(wires: &[JsonRef<'_>], items: &mut Vec<Incoming>) {
                 items.push(Incoming::Result(decode_result(wire)));
             }
             (INPUT, role) => {
-                let role = match role {
-                    Some("user") => Role::User,
-                    Some("system") => Role::System,
-                    Some("developer") => Role::Developer,
-                    _ => {
-                        items.push(Incoming::Unknown(wire.to_owned()));
-                        continue;
-                    }
-                };
+                if !matches!(role, Some("user" | "system" | "developer")) {
+                    items.push(Incoming::Unknown(wire.to_owned()));
+                    continue;
+                }
                 end_answer(&mut answer, items);
-                items.push(decode_input(wire, role));
+                items.push(decode_input(wire));
             }
             (other, _) if is_type(other) => {
                 answer.push(IncomingPart::Part(PartBody::Opaque(wire.to_owned()).into()));
@@ -85,8 +80,9 @@ fn end_answer(answer: &mut Vec<IncomingPart>, items: &mut Vec<Incoming>) {
     }
 }
 
-/// Decodes a message of the user, or of the system, which no valid body has.
-fn decode_input(wire: JsonRef<'_>, role: Role) -> Incoming {
+/// Decodes a message of the user. No entry is the system's: the rules make one with that role the user's, so it is here,
+/// too.
+fn decode_input(wire: JsonRef<'_>) -> Incoming {
     let mut parts = Vec::new();
     let template = template_of(wire, &mut |key, value| match value.kind() {
         _ if key != "content" => None,
@@ -103,9 +99,8 @@ fn decode_input(wire: JsonRef<'_>, role: Role) -> Incoming {
     });
     let is_single_text = matches!(parts.as_slice(), [IncomingPart::Part(Part { body: PartBody::Text(_), .. })]);
     let slot = if is_single_text { "part" } else { "parts" };
-    let is_plain =
-        role == Role::User && !parts.is_empty() && matches_pattern(&template, &format!("{PLAIN_INPUT}{slot}}}"));
-    message_of(role, parts, (!is_plain).then_some(template))
+    let is_plain = !parts.is_empty() && matches_pattern(&template, &format!("{PLAIN_INPUT}{slot}}}"));
+    message_of(Role::User, parts, (!is_plain).then_some(template))
 }
 
 /// Decodes a message of the model: each chunk of its content is a part.

@@ -4,7 +4,7 @@
 use super::entry::{CALL, CALL_ID, EXECUTION, RESULT, is_of_answer, type_of};
 use crate::id::short_name;
 use crate::json::{JsonKind, JsonRef, ObjectWriter};
-use crate::provider::healing::{Cure, ErrorAnswer, Remedy};
+use crate::provider::healing::{Cure, Remedy};
 use crate::provider::mistral::{ID_LENGTH, UNANSWERED_CALL, is_valid_id};
 use crate::provider::rules::{BodyPiece, quoted};
 
@@ -15,30 +15,50 @@ pub(super) const REMEDIES: &[Remedy] = &[
         codes: &[],
         rule: "invalid_call_id",
         done: "the calls and their results have ids of nine letters and digits",
-        cure: shorten_ids,
+        cure: |cure, _| shorten_ids(cure),
     },
     Remedy {
         sentences: &[&["inputs", "tool.execution"], &["inputs", "tool_reference"], &["inputs", "id", "extra inputs"]],
         codes: &["extra_forbidden", "union_tag_invalid"],
         rule: "refused_entries",
         done: "entries have no ids, calls of Mistral's own tools are calls with results, and sources are left out",
-        cure: simplify_entries,
+        cure: |cure, _| simplify_entries(cure),
     },
 ];
 
-fn shorten_ids(cure: &mut Cure<'_>, _answer: &ErrorAnswer) {
+/// The mark of a service that refuses ids of calls of another length.
+const LONG_IDS_MARK: &str = "refused:ids";
+
+/// The mark of a service that refuses the entries of an answer as they were received.
+const ENTRIES_MARK: &str = "refused:entries";
+
+/// Writes the ids and entries that were refused earlier in the other form.
+pub(super) fn leave_out_refused(cure: &mut Cure<'_>, refused: &[String]) {
+    let has = |mark: &str| refused.iter().any(|other| other == mark);
+    if has(LONG_IDS_MARK) {
+        shorten_ids(cure);
+    }
+    if has(ENTRIES_MARK) {
+        simplify_entries(cure);
+    }
+}
+
+fn shorten_ids(cure: &mut Cure<'_>) {
+    let mut has_changed = false;
     for (at, item) in cure.list.items().enumerate() {
         let id = item.string(CALL_ID);
         if !id.is_empty() && !is_valid_id(&id) {
             cure.edits.set(item, CALL_ID, quoted(&short_name(&id, ID_LENGTH)));
             cure.changed(|| format!("/inputs/{at}/{CALL_ID}"));
+            has_changed = true;
         }
     }
+    cure.refused.extend(has_changed.then(|| LONG_IDS_MARK.to_owned()));
 }
 
 /// Rewrites answers to what other clients send: vercel/ai (`convert-to-mistral-conversation-inputs.ts`) sends neither
 /// ids of entries nor executions, and inspect_ai (`mistral_conversation.py`) no sources.
-fn simplify_entries(cure: &mut Cure<'_>, _answer: &ErrorAnswer) {
+fn simplify_entries(cure: &mut Cure<'_>) {
     let (mut pieces, mut first) = (Vec::new(), None);
     for (at, item) in cure.list.items().enumerate() {
         let simple = if is_of_answer(item) { simplified(item, at) } else { None };
@@ -53,6 +73,7 @@ fn simplify_entries(cure: &mut Cure<'_>, _answer: &ErrorAnswer) {
     if let Some(at) = first {
         cure.edits.rebuild(cure.list, pieces);
         cure.changed(|| format!("/inputs/{at}"));
+        cure.refused.push(ENTRIES_MARK.to_owned());
     }
 }
 

@@ -67,8 +67,11 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
     models: ModelTable::NONE,
     rules: RuleSet {
         plan: rules::plan,
+        // Its OpenAPI has 422 for a body that does not fit the schema (client-python, `docs/sdks/conversations`,
+        // `HTTPValidationError`, read on 2026-11-29). 400 is the chat endpoint's.
+        refusal_statuses: &[400, 422],
         remedies: remedies::REMEDIES,
-        leave_out_refused: |_, _| {},
+        leave_out_refused: remedies::leave_out_refused,
         missing_reasoning: None,
         unique_names: None,
     },

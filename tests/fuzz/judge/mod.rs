@@ -25,6 +25,7 @@ pub const TARGETS: [Target; 11] = [
     ("decode_bedrock", |data| decode(Dialect::Bedrock, data)),
     ("decode_mistral", |data| decode(Dialect::Mistral, data)),
     ("decode_mistral_conversations", |data| decode(Dialect::MistralConversations, data)),
+    ("decode_gemini_interactions", |data| decode(Dialect::GeminiInteractions, data)),
     ("stream", stream),
     ("repair", repair),
     ("convert", convert),
