@@ -111,6 +111,9 @@ export function answerFor({ dialect, step, body, bodyText, seed, model = body.mo
     calls,
     finish: reason in FINISH[dialect] ? FINISH[dialect][reason] : given,
     thinking,
+    /** What Mistral's own tools did, {name, arguments, info}, and the agents that a handoff names, {from, to}. */
+    executions: step.executions ?? [],
+    handoff: step.handoff ?? null,
     thinkingPieces: thinking?.text ? textPieces(thinking.text, thinking.pieces) : [],
     usage: { input: tokens(bodyText), output: out },
     body,

@@ -1,4 +1,4 @@
-// The seven dialects: the rules and the wire of each, and the addresses that speak it.
+// Each dialect: the rules and the wire of each, and the addresses that speak it.
 
 import * as anthropicRules from './rules-anthropic.mjs';
 import * as bedrockRules from './rules-bedrock.mjs';
