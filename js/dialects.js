@@ -13,8 +13,26 @@ export const CONVERSATION_MEMBERS = {
   gemini: 'contents',
   mistral: 'messages',
   bedrock: 'messages',
+  'mistral-conversations': 'inputs',
+  'gemini-interactions': 'input',
 };
 export const DIALECTS = Object.keys(CONVERSATION_MEMBERS);
+
+/**
+ * The statuses of an answer that refuses a request, by dialect. Only such a request is healed.
+ *
+ * @satisfies {Record<import('./types.js').Dialect, number[]>}
+ */
+export const REFUSAL_STATUSES = {
+  'openai-chat': [400],
+  'openai-responses': [400],
+  anthropic: [400],
+  gemini: [400],
+  mistral: [400],
+  bedrock: [400],
+  'mistral-conversations': [400, 422],
+  'gemini-interactions': [400],
+};
 
 /** Members that contain a part of the conversation outside of that list. */
 export const SYSTEM_MEMBERS = ['instructions', 'system', 'systemInstruction', 'system_instruction'];
@@ -36,4 +54,6 @@ export const CHAT_PATHS = [
   [/\/model\/((?:[\w-]+\.)?anthropic\.[^/]+)\/invoke(?:-with-response-stream)?$/, 'anthropic'],
   [/\/(?:models|tunedModels|endpoints)\/([^/:]+):(?:generateContent|streamGenerateContent)$/, 'gemini'],
   [/\/model\/([^/]+)\/converse(?:-stream)?$/, 'bedrock'],
+  [/\/v1\/conversations(?:\/[^/]+(?:\/restart)?)?$/, 'mistral-conversations', 'mistral.ai'],
+  [/\/v\d\w*\/(?:projects\/[^/]+\/locations\/[^/]+\/)?interactions$/, 'gemini-interactions'],
 ];

@@ -46,7 +46,7 @@ const SESSIONS = [
 const RULES = [
   item('Rules', '/rules/'),
   item('What a provider says', '/rules/sentences'),
-  ...['openai-chat', 'openai-responses', 'anthropic', 'gemini', 'mistral', 'bedrock'].map((dialect) =>
+  ...['openai-chat', 'openai-responses', 'anthropic', 'gemini', 'gemini-interactions', 'mistral', 'mistral-conversations', 'bedrock'].map((dialect) =>
     item(dialect, `/rules/${dialect}`),
   ),
   item('Findings without a rule', '/rules/findings'),

@@ -19,7 +19,8 @@ import { MARKS } from './marks.js';
  * @property {RegExp} [blockTypes]
  * @property {string} [blockWord]
  * @property {string} [bodyMember]
- * @property {string} [withoutMember]
+ * @property {string[]} [besideMember]
+ * @property {string[]} [withoutMembers]
  * @property {string} [besideMessages]
  * @property {string} [toolMember]
  * @property {RegExp} [models]
@@ -100,11 +101,13 @@ function evidenceOf(message) {
  *  if several dialects have it. */
 function evidenceOfBody(body) {
   const ofDialect = ([dialect, marks]) => {
-    const { bodyMember, withoutMember, besideMessages, toolMember, models } = marks;
+    const { bodyMember, besideMember, withoutMembers, besideMessages, toolMember, models } = marks;
+    const hasOneOf = (members) => members.some((member) => has(body, member));
+    const hasMember = bodyMember && has(body, bodyMember) && hasOneOf(besideMember ?? [bodyMember]);
     const hasMessages = has(body, 'messages');
     const hasTool = toolMember && array(body.tools).some((tool) => has(tool, toolMember));
     return [
-      bodyMember && has(body, bodyMember) && !(withoutMember && has(body, withoutMember)) && `it has \`${bodyMember}\``,
+      hasMember && !hasOneOf(withoutMembers ?? []) && `it has \`${bodyMember}\``,
       besideMessages && hasMessages && has(body, besideMessages) && `it has \`${besideMessages}\` beside the messages`,
       hasTool && hasMessages && `its tools have ${a(toolMember)}`,
       hasMessages && models?.test(body.model) && `its model is ${body.model}`,

@@ -27,7 +27,7 @@ export const MARKS = {
     blockTypes: /^(input_text|output_text|input_image|input_file)$/,
     blockWord: 'part',
     bodyMember: 'input',
-    withoutMember: 'messages',
+    withoutMembers: ['messages'],
   },
   anthropic: {
     blockWithMember: ['image', 'source'],
@@ -44,5 +44,16 @@ export const MARKS = {
     blockMembers: ['toolUse', 'toolResult', 'reasoningContent', 'cachePoint', 'citationsContent', 'guardContent', 'text', 'image', 'document', 'video', 'audio'],
     bodyMember: 'inferenceConfig',
     besideMessages: 'system',
+  },
+  'mistral-conversations': {
+    itemTypes: ['message.input', 'message.output', 'function.call', 'function.result', 'tool.execution', 'agent.handoff'],
+    bodyMember: 'inputs',
+    besideMember: ['model', 'agent_id', 'completion_args', 'instructions'],
+    withoutMembers: ['messages', 'parameters'],
+  },
+  'gemini-interactions': {
+    itemTypes: ['user_input', 'model_output', 'thought', 'function_result'],
+    bodyMember: 'system_instruction',
+    withoutMembers: ['contents'],
   },
 };

@@ -1,5 +1,6 @@
 // Healing: a request that its provider refused with a known error is repaired and sent once more.
 
+import { REFUSAL_STATUSES } from '../dialects.js';
 import { heal } from '../formats-api.js';
 import { publicUrl } from './address.js';
 import { withModel } from './inspect.js';
@@ -41,12 +42,15 @@ export class RefusedMarks {
 
 const scopeOf = (url, dialect) => `${url.origin} ${dialect}`;
 
+/** True for the status of an answer that refuses a request, which was not processed then. */
+export const isRefusal = (status, dialect) => REFUSAL_STATUSES[dialect].includes(status);
+
 /** The repaired request as {text, info, refused}, if the answer is a known refusal of this body; otherwise null. The
  *  answer stays unread. */
 export async function healedRequest(response, { text, url, dialect, model }, { danglingCalls, danglingText }) {
   // After a redirect, another address than this one answered.
-  if (response?.status !== 400 || response.redirected || response.bodyUsed || typeof response.clone !== 'function')
-    return null;
+  if (!isRefusal(response?.status, dialect) || response.redirected) return null;
+  if (response.bodyUsed || typeof response.clone !== 'function') return null;
   const answer = await readAnswer(response);
   const healed =
     answer && withModel(text, model, (body) => heal(body, dialect, answer, { danglingCalls, danglingText }));

@@ -3,7 +3,7 @@
 import { heal } from '../formats-api.js';
 import { program } from '../formats-program.js';
 import { chatAddress, isOtherService, publicUrl } from './address.js';
-import { RefusedMarks } from './healing.js';
+import { isRefusal, RefusedMarks } from './healing.js';
 import { inspect, rejection, withModel } from './inspect.js';
 import { checkedOptions } from './options.js';
 import { notify, warnOnce } from './warnings.js';
@@ -79,7 +79,7 @@ export function repairingMiddleware(userOptions = {}) {
   /** The arguments to be sent once more, if the service refused the request with a known error; otherwise null. */
   function healedArgs(error, { args, sent: { text, headers, url, dialect, model } }) {
     try {
-      if (statusOf(error) !== 400) return null;
+      if (!isRefusal(statusOf(error), dialect)) return null;
       const answer = new TextEncoder().encode(JSON.stringify({ message: String(error.message) }));
       const healed = withModel(text, model, (body) => heal(body, dialect, answer, { danglingCalls, danglingText }));
       if (!healed) return null;

@@ -5,11 +5,21 @@ import type { WasmSource } from "./platform.js";
 /** Bytes that the caller owns: never a view of wasm memory. */
 export type Bytes = Uint8Array<ArrayBuffer>;
 
-/** The wire formats. `mistral` has the message format of chat completions and ids of nine characters. */
-export type Dialect = "openai-chat" | "openai-responses" | "anthropic" | "gemini" | "mistral" | "bedrock";
+/** The wire formats. `mistral` has the message format of chat completions and ids of nine characters;
+ *  `mistral-conversations` has the entries of `POST /v1/conversations`, with the whole history. */
+export type Dialect =
+  | "openai-chat"
+  | "openai-responses"
+  | "anthropic"
+  | "gemini"
+  | "mistral"
+  | "bedrock"
+  | "mistral-conversations"
+  | "gemini-interactions";
 
 /** A request body of a dialect: `{messages}` (chat, mistral), `{instructions?, input}` (responses),
- *  `{system?, messages}` (anthropic), `{systemInstruction?, contents}` (gemini), with any other members. */
+ *  `{system?, messages}` (anthropic), `{systemInstruction?, contents}` (gemini), `{instructions?, inputs}`
+ *  (mistral-conversations), `{system_instruction?, input}` (gemini-interactions), with any other members. */
 export type WireBody = Record<string, unknown>;
 /** An object (not an array) that JSON can represent. The SDKs' request types are assignable to it:
  *  `ChatCompletionCreateParams`, `ResponseCreateParams`, `MessageCreateParams`, `GenerateContentParameters`. */
@@ -155,8 +165,8 @@ export interface Healed<B extends WireInput> {
   /** Marks of what was refused, for `repair`: hashes of signatures, and names of models with what they do not take. */
   refused: string[];
 }
-/** Repairs a body that its provider answered with status 400: exactly what the error names. `answer` is the body of
- *  that answer. Returns null for an error that is not known, and if the repair would change nothing: then the request
+/** Repairs a body that its provider refused (status 400, of Mistral's conversations also 422): exactly what the error
+ *  names. `answer` is the body of that answer. Returns null for an error that is not known, and if the repair would change nothing: then the request
  *  must not be repeated. */
 export function heal<B extends WireInput>(
   body: B,

@@ -20,6 +20,10 @@ macro_rules! dialects {
             4 => Mistral = "mistral" in mistral, ById, AfterCall;
             /// Amazon Bedrock's Converse.
             5 => Bedrock = "bedrock" in bedrock, ById, AfterCall;
+            /// Mistral's conversations.
+            6 => MistralConversations = "mistral-conversations" in mistral_conversations, ById, AfterCall;
+            /// Gemini's Interactions API.
+            7 => GeminiInteractions = "gemini-interactions" in gemini_interactions, ById, AfterCall;
         }
     };
 }

@@ -56,8 +56,9 @@ pub(crate) fn repair_head(head: JsonRef<'_>, dialect: Dialect, model: Option<&st
     rules::repair_head(head, named(dialect), model)
 }
 
-/// Repairs a body that its provider refused with a status 400. `answer` is the body of that answer. Returns `None` for
-/// an error that is in no table, and if the repair would change nothing: such a request must not be repeated.
+/// Repairs a body that its provider refused, by the status (`RuleSet::refusal_statuses`). `answer` is the body of that
+/// answer. Returns `None` for an error that is in no table, and if the repair would change nothing: such a request must
+/// not be repeated.
 #[must_use]
 pub fn heal(body: &[u8], dialect: Dialect, answer: &[u8], options: &RepairOptions) -> Option<Healed> {
     healing::heal(body, named(dialect), answer, options)

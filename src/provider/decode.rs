@@ -30,6 +30,9 @@ pub fn decode_body(dialect: Dialect, body: JsonRef<'_>) -> Result<Vec<Incoming>>
     }
     let alone = list.filter(|list| spec.items.takes_single_item && list.is_object());
     let Some(list) = list.filter(|list| alone.is_some() || list.kind() == JsonKind::Array) else {
+        if body.get(name).is_none() && (spec.body.may_lack_list)(body) {
+            return Ok(items);
+        }
         if let Some(format) = body_format(&named.formats, &Fields::of(body)) {
             return Err(refused(&spec.items, format, "The body"));
         }

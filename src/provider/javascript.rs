@@ -47,7 +47,9 @@ fn system_members() -> Vec<&'static str> {
     let mut members: Vec<&'static str> = Vec::new();
     for spec in ALL {
         let of_service: Vec<&str> = spec.service_state.iter().flat_map(ServiceState::members).collect();
-        let is_other = |member: &str| member == spec.items.list || of_service.contains(&member);
+        // A reference to what a service stores has no content of the conversation.
+        let is_reference = |member: &str| member.ends_with("_id") || member.ends_with("_token");
+        let is_other = |member: &str| member == spec.items.list || of_service.contains(&member) || is_reference(member);
         for member in spec.body.reserved_members {
             if !is_other(member) && !members.contains(member) {
                 members.push(*member);
@@ -67,6 +69,13 @@ fn dialects_file() -> String {
         writeln!(out, "  {}: {},", key(dialect), quoted(spec(dialect).items.list)).unwrap();
     }
     out.push_str("};\nexport const DIALECTS = Object.keys(CONVERSATION_MEMBERS);\n\n");
+    out.push_str(
+        "/**\n * The statuses of an answer that refuses a request, by dialect. Only such a request is healed.\n *\n * @satisfies {Record<import('./types.js').Dialect, number[]>}\n */\nexport const REFUSAL_STATUSES = {\n",
+    );
+    for dialect in Dialect::ALL {
+        writeln!(out, "  {}: {:?},", key(dialect), spec(dialect).rules.refusal_statuses).unwrap();
+    }
+    out.push_str("};\n\n");
     out.push_str("/** Members that contain a part of the conversation outside of that list. */\n");
     writeln!(out, "export const SYSTEM_MEMBERS = {};\n", list(&system_members())).unwrap();
     out.push_str(
@@ -105,8 +114,10 @@ fn marks(spec: &DialectSpec) -> Vec<(&'static str, String)> {
     add("listInBlock", marks.list_in_block.map(quoted));
     add("blockTypes", marks.block_types.map(|(kinds, _)| pattern(kinds)));
     add("blockWord", marks.block_types.map(|(_, word)| quoted(word)));
-    add("bodyMember", marks.body_member.map(|(member, _)| quoted(member)));
-    add("withoutMember", marks.body_member.and_then(|(_, other)| other).map(quoted));
+    add("bodyMember", marks.body_member.map(|member| quoted(member.name)));
+    let others = |names: &[&str]| (!names.is_empty()).then(|| list(names));
+    add("besideMember", marks.body_member.and_then(|member| others(member.beside)));
+    add("withoutMembers", marks.body_member.and_then(|member| others(member.without)));
     add("besideMessages", marks.beside_messages.map(quoted));
     add("toolMember", marks.tool_member.map(quoted));
     add("models", marks.models.map(|models| format!("{}i", pattern(models))));
@@ -134,10 +145,11 @@ fn marks_file() -> String {
 
 /// Returns `js/types/formats.d.ts` with the union of the names.
 fn types_file(written: &str) -> String {
-    let names: Vec<_> = Dialect::ALL.iter().map(|dialect| format!("\"{}\"", dialect.as_str())).collect();
-    let union = format!("export type Dialect = {};", names.join(" | "));
-    let line = written.lines().find(|line| line.starts_with("export type Dialect = ")).unwrap();
-    written.replace(line, &union)
+    const HEAD: &str = "export type Dialect =";
+    let (before, rest) = written.split_once(HEAD).unwrap();
+    let (_, after) = rest.split_once(';').unwrap();
+    let names: String = Dialect::ALL.iter().map(|dialect| format!("\n  | \"{}\"", dialect.as_str())).collect();
+    format!("{before}{HEAD}{names};{after}")
 }
 
 fn check(path: &str, written: &str, made: &str) {

@@ -7,10 +7,13 @@ mod by_dialect;
 mod decode;
 mod foreign_format;
 mod gemini;
+mod gemini_interactions;
 mod healing;
 #[cfg(test)]
 mod javascript;
+mod listed_parts;
 mod mistral;
+mod mistral_conversations;
 mod models;
 mod name_charset;
 mod neutral;

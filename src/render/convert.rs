@@ -121,16 +121,7 @@ impl<'b, 'r> ParameterConversion<'b, 'r> {
     fn add_member(&mut self, key: &str, value: JsonRef<'b>) {
         let source = spec(self.from);
         if names_tool_choice(key) {
-            let choice = source.tools.choice_in(value);
-            self.tool_choice = choice.or(self.tool_choice);
-            // Also in a body of another dialect, where it has no meaning: it is dropped with a finding.
-            let serial = choice.and_then(|choice| {
-                Dialect::ALL.into_iter().map(spec).find(|spec| spec.tools.forbids_parallel_calls(choice))
-            });
-            if let Some(place) = serial.and_then(|spec| spec.parameters.place(Parameter::SerialToolChoice)) {
-                self.add(place, Json::trusted("false".into()).view());
-            }
-            return;
+            return self.add_tool_choice(source.tools.choice_in(value));
         }
         // Messages and tools are converted elsewhere. A reference to the provider's own state is reported as lost.
         let is_state =
@@ -140,10 +131,26 @@ impl<'b, 'r> ParameterConversion<'b, 'r> {
         }
         if is_group(self.from, key) && value.kind() == JsonKind::Object {
             for (name, value) in value.entries() {
-                self.add(&format!("{key}.{}", name.as_text().unwrap_or_default()), value);
+                let place = format!("{key}.{}", name.as_text().unwrap_or_default());
+                if source.body.tool_choice_members.contains(&&*place) {
+                    self.add_tool_choice(Some(value));
+                } else {
+                    self.add(&place, value);
+                }
             }
         } else {
             self.add(key, value);
+        }
+    }
+
+    fn add_tool_choice(&mut self, choice: Option<JsonRef<'b>>) {
+        self.tool_choice = choice.or(self.tool_choice);
+        // Also in a body of another dialect, where it has no meaning: it is dropped with a finding.
+        let serial = choice.and_then(|choice| {
+            Dialect::ALL.into_iter().map(spec).find(|spec| spec.tools.forbids_parallel_calls(choice))
+        });
+        if let Some(place) = serial.and_then(|spec| spec.parameters.place(Parameter::SerialToolChoice)) {
+            self.add(place, Json::trusted("false".into()).view());
         }
     }
 

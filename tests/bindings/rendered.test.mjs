@@ -4,7 +4,15 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { open } from 'rethread';
 
-const DIALECTS = ['openai-chat', 'openai-responses', 'anthropic', 'gemini', 'mistral', 'bedrock'];
+const DIALECTS = [
+  'openai-chat',
+  'openai-responses',
+  'anthropic',
+  'gemini',
+  'mistral',
+  'bedrock',
+  'mistral-conversations',
+];
 
 test('r19 a render has its body as an object of the caller, parsed when it is read', async () => {
   const rethread = await open({ store: 'memory' });

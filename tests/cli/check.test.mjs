@@ -23,6 +23,10 @@ before(() => {
     'one.jsonl': `${head}\n`,
     'plain.json': '{"messages":[{"role":"user","content":"hi"}]}',
     'anthropic.json': anthropic,
+    'hugging-face.json': '{"inputs":"Hi","parameters":{"max_new_tokens":9}}',
+    'hugging-face-list.json': '{"model":"m","inputs":["Hi"],"parameters":{}}',
+    'inputs.json': '{"inputs":"Hi"}',
+    'conversation.json': '{"agent_id":"ag_1","inputs":"Hi"}',
     'cut.json': '{"messages": [\n  {"role": "user",\n   "content": "h',
     'cut.jsonl': `${head}\n{"role":\n`,
     'bodies.jsonl': `${body(head)}${body(head)}`,
@@ -102,8 +106,19 @@ describe('r54_check', () => {
     assert.deepEqual([code, out], [2, '']);
     assert.match(
       err,
-      /cannot be recognized; pass --dialect openai-chat, openai-responses, anthropic, gemini, mistral or bedrock/,
+      /cannot be recognized; pass --dialect openai-chat, openai-responses, anthropic, gemini, mistral, bedrock, mistral-conversations or gemini-interactions/,
     );
+  });
+
+  test('r65 a body of Hugging Face is no conversation of Mistral', async () => {
+    for (const file of ['hugging-face.json', 'hugging-face-list.json', 'inputs.json']) {
+      const { code, out, err } = await check(file);
+      assert.notEqual(code, 0, file);
+      assert.doesNotMatch(out + err, /read as|json: mistral-conversations, /, file);
+    }
+    const { code, err } = await check('conversation.json');
+    assert.equal(code, 0, err);
+    assert.match(err, /read as mistral-conversations/);
   });
 
   test('a dialect that does not fit the body gets a hint', async () => {

@@ -52,6 +52,10 @@ const CHAT = {
     'https://bedrock-runtime.us-east-1.amazonaws.com/model/anthropic.claude-3-5-sonnet-20240620-v1%3A0/invoke',
     'https://bedrock-runtime.us-east-1.amazonaws.com/model/eu.anthropic.claude-sonnet-5/invoke-with-response-stream',
   ],
+  'gemini-interactions': [
+    'https://generativelanguage.googleapis.com/v1beta/interactions',
+    `${VERTEX.replace('/v1/', '/v1beta1/')}/interactions`,
+  ],
   bedrock: [
     'https://bedrock-runtime.us-east-1.amazonaws.com/model/us.amazon.nova-2-lite-v1%3A0/converse',
     'https://bedrock-runtime.us-east-1.amazonaws.com/model/eu.anthropic.claude-sonnet-5/converse-stream',
@@ -70,6 +74,11 @@ const CHAT = {
     'https://api.mistral.ai/v1/agents/completions',
     'https://gateway.ai.cloudflare.com/v1/account/gateway/mistral/v1/chat/completions',
     `${VERTEX}/publishers/mistralai/models/mistral-small:streamRawPredict`,
+  ],
+  'mistral-conversations': [
+    'https://api.mistral.ai/v1/conversations',
+    'https://api.mistral.ai/v1/conversations/conv_1',
+    'https://api.mistral.ai/v1/conversations/conv_1/restart',
   ],
 };
 const NEVER = [

@@ -31,6 +31,13 @@ export const BROKEN = {
       user('?'),
     ],
   },
+  'gemini-interactions': {
+    input: [
+      { type: 'user_input', content: [{ type: 'text', text: 'hello' }] },
+      { type: 'function_call', id: 't1', name: 'f', arguments: {} },
+      { type: 'user_input', content: [{ type: 'text', text: '?' }] },
+    ],
+  },
   bedrock: {
     messages: [
       { role: 'user', content: [{ text: 'hello' }] },
@@ -52,6 +59,14 @@ export const BROKEN = {
       user(),
       { role: 'assistant', content: '', tool_calls: [{ id: 'aaaaaaaaa', function: { name: 'f', arguments: '{}' } }] },
       user('?'),
+    ],
+  },
+  'mistral-conversations': {
+    model: 'mistral-small-latest',
+    inputs: [
+      user(),
+      { type: 'function.call', tool_call_id: 'aaaaaaaaa', name: 'f', arguments: '{}' },
+      { type: 'message.input', ...user('?') },
     ],
   },
 };

@@ -9,6 +9,7 @@ import OpenAI from 'openai';
 import OpenAI4 from 'openai-4';
 import { heal, repair } from '../../js/entry/formats-node.js';
 import { repairing } from '../../js/entry/fetch-node.js';
+import { REFUSAL_STATUSES } from '../../js/dialects.js';
 import { RefusedMarks } from '../../js/fetch/healing.js';
 
 const ANTHROPIC = 'https://api.anthropic.com/v1/messages';
@@ -286,6 +287,32 @@ describe('r74: repairing() repeats nothing else', () => {
     const response = await send(ANTHROPIC, post(CHAT));
     assert.deepEqual([response, bodies.length], [responses[1], 2]);
     assert.deepEqual(await response.json(), bound('messages.1.content.0'));
+  });
+
+  test('r74 r77 a schema that conversations refuse with 422 heals, and no other dialect has that status', async () => {
+    assert.deepEqual(
+      Object.entries(REFUSAL_STATUSES).filter(([, statuses]) => `${statuses}` !== '400'),
+      [['mistral-conversations', [400, 422]]],
+    );
+    const place = ['body', 'inputs', 1, 'message.output', 'id'];
+    const refused = { detail: [{ type: 'extra_forbidden', loc: place, msg: 'Extra inputs are not permitted' }] };
+    const body = {
+      model: 'mistral-small-latest',
+      inputs: [
+        { type: 'message.input', role: 'user', content: 'hello' },
+        { type: 'message.output', id: 'msg_1', role: 'assistant', content: 'Hi.' },
+        { type: 'message.input', role: 'user', content: 'and?' },
+      ],
+    };
+    const { fetch, bodies } = answering(() => Response.json(refused, { status: 422 }), OK, OK);
+    const send = repairing({ fetch });
+    for (let request = 0; request < 2; request++)
+      assert.equal((await send('https://api.mistral.ai/v1/conversations', post(body))).status, 200);
+    assert.deepEqual(
+      bodies.map(({ inputs }) => inputs[1].id),
+      ['msg_1', undefined, undefined],
+      'healed once, and left out from then on',
+    );
   });
 
   for (const status of [200, 401, 404, 409, 413, 422, 429, 500, 529]) {

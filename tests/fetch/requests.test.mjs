@@ -104,6 +104,23 @@ describe('r64: bodies', () => {
     });
   }
 
+  test('r41 inputs that are a text, and bodies that continue without any, pass', async () => {
+    const bodies = {
+      'https://api.mistral.ai/v1/conversations': { agent_id: 'ag_1', inputs: 'Hi' },
+      'https://api.mistral.ai/v1/conversations/conv_1': {
+        tool_confirmations: [{ tool_call_id: 'aaaaaaaaa', confirmation: 'allow' }],
+      },
+      'https://generativelanguage.googleapis.com/v1beta/interactions': { model: 'gemini-3-flash', input: 'Hi' },
+    };
+    for (const [url, body] of Object.entries(bodies)) {
+      const { fetch, calls } = spy();
+      const reports = [];
+      const init = { method: 'POST', body: JSON.stringify(body), headers: json };
+      await repairing({ fetch, onRepair: (info) => reports.push(info), mode: 'reject' })(url, init);
+      assert.deepEqual([calls[0][1] === init, reports], [true, []], url);
+    }
+  });
+
   for (const method of ['GET', 'PUT', 'DELETE', undefined]) {
     test(`${method ?? 'no method'} passes`, async () => {
       const { fetch, calls } = spy();

@@ -202,6 +202,36 @@ fn bedrock_message() -> BoxedStrategy<Value> {
         .boxed()
 }
 
+fn interactions_step() -> BoxedStrategy<Value> {
+    let content = mostly(prop_oneof![
+        4 => words().prop_map(|text| json!({ "type": "text", "text": text })),
+        1 => Just(json!({ "type": "image", "data": "AA==", "mime_type": "image/png" })),
+        1 => Just(json!({ "type": "document", "uri": "https://x/y.pdf" })),
+        1 => Just(json!({ "type": "input_text", "text": "x" })),
+        1 => Just(json!({ "type": "new_content", "a": 1 })),
+        1 => Just(json!({ "text": "no type" })),
+    ]);
+    let contents = || {
+        prop_oneof![
+            1 => words(),
+            5 => prop::collection::vec(content.clone(), 0..4).prop_map(Value::from),
+        ]
+    };
+    let step_type = || select(vec!["user_input", "model_output"]);
+    mostly(prop_oneof![
+        4 => (step_type(), contents()).prop_map(|(kind, c)| json!({ "type": kind, "content": c })),
+        5 => (id(), arguments()).prop_map(|(i, a)| json!({ "type": "function_call", "id": i, "name": "f", "arguments": a })),
+        5 => (id(), contents()).prop_map(|(i, r)| json!({ "type": "function_result", "call_id": i, "name": "f", "result": r })),
+        1 => (id(), arguments()).prop_map(|(i, r)| json!({ "type": "function_result", "call_id": i, "result": r, "is_error": true })),
+        2 => select(vec![json!([{ "type": "text", "text": "hm" }]), json!([]), Value::Null])
+            .prop_map(|summary| json!({ "type": "thought", "signature": "c2ln", "summary": summary })),
+        1 => id().prop_map(|i| json!({ "type": "google_search_call", "id": i, "arguments": { "queries": ["q"] }, "signature": "s" })),
+        1 => id().prop_map(|i| json!({ "type": "google_search_result", "call_id": i, "result": [] })),
+        1 => (select(vec!["user", "model"]), contents()).prop_map(|(r, c)| json!({ "role": r, "content": c })),
+        1 => words().prop_map(|text| json!({ "type": "text", "text": text })),
+    ])
+}
+
 /// An item of a dialect's list.
 pub fn item(dialect: Dialect) -> BoxedStrategy<Value> {
     match dialect {
@@ -210,13 +240,43 @@ pub fn item(dialect: Dialect) -> BoxedStrategy<Value> {
         Dialect::Bedrock => bedrock_message(),
         Dialect::Gemini => gemini_content(),
         Dialect::OpenAiResponses => responses_item(),
+        Dialect::MistralConversations => entry(),
+        Dialect::GeminiInteractions => interactions_step(),
     }
+}
+
+/// An entry of Mistral's conversations.
+pub fn entry() -> BoxedStrategy<Value> {
+    let chunk = mostly(prop_oneof![
+        4 => words().prop_map(|text| json!({ "type": "text", "text": text })),
+        1 => Just(json!({ "type": "image_url", "image_url": "https://model.example/a.png" })),
+        1 => Just(json!({ "type": "thinking", "thinking": [{ "type": "text", "text": "t" }] })),
+        1 => Just(json!({ "type": "tool_reference", "tool": "web_search", "title": "t" })),
+    ]);
+    let content = prop_oneof![3 => words(), 1 => prop::collection::vec(chunk, 0..3).prop_map(Value::from)].boxed();
+    let kind = || select(vec!["message.input", "message.input", "message.output", "message", ""]);
+    mostly(prop_oneof![
+        3 => (kind(), select(vec!["user", "assistant", "system", "model"]), content.clone())
+            .prop_map(|(kind, role, content)| json!({ "type": kind, "role": role, "content": content })),
+        1 => content.prop_map(|content| json!({ "role": "user", "content": content })),
+        4 => (id(), arguments()).prop_map(|(id, arguments)| json!({ "type": "function.call", "tool_call_id": id, "name": "f", "arguments": arguments })),
+        4 => (id(), words()).prop_map(|(id, result)| json!({ "type": "function.result", "tool_call_id": id, "result": result })),
+        1 => Just(json!({ "type": "tool.execution", "id": "t", "name": "web_search", "arguments": "{}" })),
+        1 => Just(json!({ "name": "web_search", "arguments": "{}" })),
+        1 => Just(json!({ "type": "tool.execution", "name": "web_search", "arguments": {}, "function": "web_search" })),
+        1 => Just(json!({ "type": "agent.handoff", "previous_agent_id": "a", "previous_agent_name": "A", "next_agent_id": "b", "next_agent_name": "B" })),
+        1 => Just(json!({ "type": "agent.handoff", "previous_agent_id": "a" })),
+        1 => id().prop_map(|id| json!({ "type": "function.call", "tool_call_id": id, "name": "f", "arguments": "{}", "confirmation_status": "pending" })),
+        1 => words().prop_map(|text| json!({ "type": "message.input", "role": "assistant", "content": text, "prefix": true })),
+        1 => words().prop_map(|text| json!({ "content": text })),
+    ])
 }
 
 pub fn body(dialect: Dialect) -> BoxedStrategy<Value> {
     let name = match dialect {
         Dialect::Gemini => "contents",
-        Dialect::OpenAiResponses => "input",
+        Dialect::OpenAiResponses | Dialect::GeminiInteractions => "input",
+        Dialect::MistralConversations => "inputs",
         _ => "messages",
     };
     let item = item(dialect);

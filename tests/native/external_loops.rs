@@ -308,8 +308,10 @@ fn r19_a_call_whose_missing_result_the_model_answered_is_interrupted_and_takes_a
 fn answered_body(dialect: Dialect, body: &Value) -> Value {
     let member = if dialect == Dialect::Gemini {
         "contents"
-    } else if dialect == Dialect::OpenAiResponses {
+    } else if matches!(dialect, Dialect::OpenAiResponses | Dialect::GeminiInteractions) {
         "input"
+    } else if dialect == Dialect::MistralConversations {
+        "inputs"
     } else {
         "messages"
     };

@@ -138,6 +138,9 @@ fn calls_of_one_id(dialect: Dialect, count: usize) -> String {
             r#"{"id":"callcall1","type":"function","function":{"name":"look","arguments":"{}"}}"#,
             (r#"{"role":"assistant","content":null,"tool_calls":["#, "]}"),
         ),
+        Dialect::MistralConversations => {
+            (r#"{"type":"function.call","tool_call_id":"callcall1","name":"look","arguments":"{\"a\":1}"}"#, ("", ""))
+        }
         Dialect::OpenAiResponses => {
             (r#"{"type":"function_call","call_id":"callcall1","name":"look","arguments":"{\"a\":1}"}"#, ("", ""))
         }
@@ -149,6 +152,9 @@ fn calls_of_one_id(dialect: Dialect, count: usize) -> String {
             r#"{"toolUse":{"toolUseId":"callcall1","name":"look","input":{"query":"where is the parcel"}}}"#,
             (r#"{"role":"assistant","content":["#, "]}"),
         ),
+        Dialect::GeminiInteractions => {
+            (r#"{"type":"function_call","id":"callcall1","name":"look","arguments":{"query":"where is it"}}"#, ("", ""))
+        }
         Dialect::Gemini => (
             r#"{"functionCall":{"id":"callcall1","name":"look","args":{"query":"where is the parcel"}}}"#,
             (r#"{"role":"model","parts":["#, "]}"),
@@ -234,9 +240,15 @@ fn streamed_pieces(dialect: Dialect, count: usize) -> Vec<String> {
     let piece = "a piece of the answer, of ordinary length ";
     let event = match dialect {
         Dialect::OpenAiChat | Dialect::Mistral => format!(r#"{{"choices":[{{"delta":{{"content":"{piece}"}}}}]}}"#),
+        Dialect::MistralConversations => format!(
+            r#"{{"type":"message.output.delta","output_index":0,"id":"m","content_index":0,"content":"{piece}"}}"#
+        ),
         Dialect::OpenAiResponses => format!(
             r#"{{"type":"response.output_text.delta","item_id":"m","output_index":0,"content_index":0,"delta":"{piece}"}}"#
         ),
+        Dialect::GeminiInteractions => {
+            format!(r#"{{"event_type":"step.delta","index":0,"delta":{{"type":"text","text":"{piece}"}}}}"#)
+        }
         Dialect::Anthropic => {
             format!(r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":"{piece}"}}}}"#)
         }

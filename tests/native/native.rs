@@ -8,6 +8,7 @@ mod owners;
 mod replay_cases;
 mod runs;
 mod scripted_host;
+mod scripted_interactions;
 mod scripted_model;
 mod scripted_responses;
 mod session_log;
@@ -24,6 +25,8 @@ mod bodies;
 #[cfg(not(target_arch = "wasm32"))]
 mod codes;
 #[cfg(not(target_arch = "wasm32"))]
+mod conversations;
+#[cfg(not(target_arch = "wasm32"))]
 mod convert;
 #[cfg(not(target_arch = "wasm32"))]
 mod event_frames;
@@ -35,6 +38,9 @@ mod external_loops;
 mod fuzz_replay;
 #[cfg(not(target_arch = "wasm32"))]
 mod gemini;
+#[cfg(not(target_arch = "wasm32"))]
+mod interactions;
+mod interactions_rules;
 #[cfg(not(target_arch = "wasm32"))]
 mod memory_store;
 #[cfg(not(target_arch = "wasm32"))]

@@ -30,13 +30,15 @@ struct Example {
     refused: bool,
 }
 
-const PAGES: [(&str, Dialect); 6] = [
+const PAGES: [(&str, Dialect); Dialect::ALL.len()] = [
     ("openai-chat", Dialect::OpenAiChat),
     ("openai-responses", Dialect::OpenAiResponses),
     ("anthropic", Dialect::Anthropic),
     ("gemini", Dialect::Gemini),
     ("mistral", Dialect::Mistral),
     ("bedrock", Dialect::Bedrock),
+    ("mistral-conversations", Dialect::MistralConversations),
+    ("gemini-interactions", Dialect::GeminiInteractions),
 ];
 
 /// Reads the examples of a page: a heading with the code, a quoted sentence, a `broken` and a `repaired` block, a

@@ -1,6 +1,6 @@
 //! A model that follows a script: what it says in each dialect, and which bodies it accepts.
 
-use crate::scripted_responses;
+use crate::{scripted_interactions, scripted_responses};
 
 use crate::scripted_host::{CLAUDE, RESPONSES};
 use rethread::finding::Severity;
@@ -43,6 +43,9 @@ impl Say {
         if dialect == RESPONSES {
             return scripted_responses::response(self).to_string().into_bytes();
         }
+        if dialect == Dialect::GeminiInteractions {
+            return scripted_interactions::interaction(self).to_string().into_bytes();
+        }
         if dialect == CLAUDE {
             let mut content = Vec::new();
             if !self.text.is_empty() {
@@ -71,6 +74,9 @@ impl Say {
         let mut out = String::new();
         if dialect == RESPONSES {
             return scripted_responses::stream(self);
+        }
+        if dialect == Dialect::GeminiInteractions {
+            return scripted_interactions::stream(self);
         }
         if dialect == CLAUDE {
             let mut event = |name: &str, data: Value| out.push_str(&format!("event: {name}\ndata: {data}\n\n"));

@@ -77,11 +77,15 @@ pub fn as_chat(body: &Value) -> Value {
         return body.clone();
     }
     let mut messages: Vec<Value> = Vec::new();
-    for item in body["input"].as_array().unwrap() {
+    for item in body["input"].as_array().or(body["inputs"].as_array()).unwrap() {
+        // Mistral's entries and Gemini's steps have other names.
+        let id = item.get("tool_call_id").or(item.get("call_id")).unwrap_or(&item["id"]);
         match item["type"].as_str().unwrap_or("message") {
-            "message" => messages.push(item.clone()),
-            "function_call" => {
-                let call = json!({ "id": item["call_id"], "function": { "name": item["name"] } });
+            "message" | "message.input" | "message.output" => messages.push(item.clone()),
+            "user_input" => messages.push(json!({ "role": "user", "content": item["content"] })),
+            "model_output" => messages.push(json!({ "role": "assistant", "content": item["content"] })),
+            "function_call" | "function.call" => {
+                let call = json!({ "id": id, "function": { "name": item["name"] } });
                 match messages.last_mut().filter(|last| last["role"] == "assistant") {
                     Some(last) if last["tool_calls"].is_array() => {
                         last["tool_calls"].as_array_mut().unwrap().push(call)
@@ -90,8 +94,9 @@ pub fn as_chat(body: &Value) -> Value {
                     None => messages.push(json!({ "role": "assistant", "tool_calls": [call] })),
                 }
             }
-            "function_call_output" => {
-                messages.push(json!({ "role": "tool", "tool_call_id": item["call_id"], "content": item["output"] }))
+            "function_call_output" | "function.result" | "function_result" => {
+                let said = item.get("result").unwrap_or(&item["output"]);
+                messages.push(json!({ "role": "tool", "tool_call_id": id, "content": said }))
             }
             _ => {}
         }

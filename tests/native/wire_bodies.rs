@@ -31,7 +31,8 @@ pub fn repaired_body_with(body: &Value, dialect: Dialect, options: &RepairOption
     let body: Value = serde_json::from_str(&out_text).unwrap_or_else(|e| panic!("{e}: {out_text}"));
     let list = match dialect {
         Dialect::Gemini => "contents",
-        Dialect::OpenAiResponses => "input",
+        Dialect::OpenAiResponses | Dialect::GeminiInteractions => "input",
+        Dialect::MistralConversations => "inputs",
         _ => "messages",
     };
     body[list].clone()

@@ -19,7 +19,7 @@ pub use talk::{id_of, list_name, raw, read, words, write};
 use crate::wire_bodies as bodies;
 use crate::wire_talk as talk;
 use rethread::finding::{Finding, Report, Severity};
-use rethread::history::{History, JoinBase, Origin, join};
+use rethread::history::{History, Incoming, JoinBase, Origin, join};
 use rethread::id::{CountingIds, Seed};
 use rethread::json::{Json, JsonRef};
 use rethread::message::Dialect;
@@ -29,7 +29,7 @@ use rethread::replay::{Policy, PolicyLayer};
 use rethread::tool::Window;
 use serde_json::Value;
 
-pub const ALL: [Dialect; 6] = Dialect::ALL;
+pub const ALL: [Dialect; Dialect::ALL.len()] = Dialect::ALL;
 
 /// A session without a store.
 pub struct Stored {
@@ -50,7 +50,10 @@ impl Stored {
     }
 
     pub fn append(&mut self, dialect: Dialect, body: &str) {
-        let items = decode_body(dialect, JsonRef::parse(body).unwrap()).unwrap();
+        self.append_items(decode_body(dialect, JsonRef::parse(body).unwrap()).unwrap());
+    }
+
+    pub fn append_items(&mut self, items: Vec<Incoming>) {
         let origin = Origin { at: 1_000, ..Origin::default() };
         let joined = join(JoinBase::history(&self.history), items, &origin, &self.ids);
         self.report.extend(joined.report);

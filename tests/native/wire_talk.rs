@@ -44,7 +44,8 @@ fn parse(talk: &str) -> Vec<Step> {
 
 /// The id that stands for a short one: Mistral's have nine characters.
 pub fn id_of(dialect: Dialect, id: &str) -> String {
-    if dialect == Dialect::Mistral && id.len() < 9 { format!("{id:0<9}") } else { id.to_owned() }
+    let has_nine = matches!(dialect, Dialect::Mistral | Dialect::MistralConversations);
+    if has_nine && id.len() < 9 { format!("{id:0<9}") } else { id.to_owned() }
 }
 
 /// A body of that conversation.
@@ -66,11 +67,19 @@ pub fn write(dialect: Dialect, talk: &str) -> Value {
         match (dialect, step) {
             (Dialect::Anthropic, Step::System(text)) if at == 0 => body["system"] = json!(text),
             (Dialect::Gemini, Step::System(text)) => body["systemInstruction"] = json!({ "parts": [{ "text": text }] }),
+            (Dialect::GeminiInteractions, Step::System(text)) => body["system_instruction"] = json!(text),
             (Dialect::Bedrock, Step::System(text)) if at == 0 => body["system"] = json!([{ "text": text }]),
             (Dialect::Bedrock, Step::System(text)) => list.push(json!({ "role": "system", "content": [{ "text": text }] })),
+            (Dialect::MistralConversations, Step::System(text)) => body["instructions"] = json!(text),
             (_, Step::System(text)) => list.push(json!({ "role": "system", "content": text })),
             (Dialect::Gemini, Step::User(text)) => list.push(json!({ "role": "user", "parts": [{ "text": text }] })),
             (Dialect::Bedrock, Step::User(text)) => list.push(json!({ "role": "user", "content": [{ "text": text }] })),
+            (Dialect::MistralConversations, Step::User(text)) => {
+                list.push(json!({ "type": "message.input", "role": "user", "content": text }));
+            }
+            (Dialect::GeminiInteractions, Step::User(text)) => {
+                list.push(json!({ "type": "user_input", "content": [{ "type": "text", "text": text }] }));
+            }
             (_, Step::User(text)) => list.push(json!({ "role": "user", "content": text })),
             (Dialect::OpenAiChat | Dialect::Mistral, Step::Model(bits)) => {
                 let (mut text, mut calls) = (Value::Null, Vec::new());
@@ -107,6 +116,19 @@ pub fn write(dialect: Dialect, talk: &str) -> Value {
             }).collect::<Vec<_>>() })),
             (Dialect::Gemini, Step::Results(results)) => list.push(json!({ "role": "user", "parts": results.iter()
                 .map(|(own, text)| json!({ "functionResponse": { "id": own, "name": "f", "response": { "result": text } } })).collect::<Vec<_>>() })),
+            (Dialect::MistralConversations, Step::Model(bits)) => list.extend(bits.iter().map(|bit| match bit {
+                Bit::Text(text) => json!({ "type": "message.output", "role": "assistant", "content": text }),
+                Bit::Call(own) => json!({ "type": "function.call", "tool_call_id": id(own), "name": "f", "arguments": "{}" }),
+            })),
+            (Dialect::MistralConversations, Step::Results(results)) => list.extend(results.iter()
+                .map(|(own, text)| json!({ "type": "function.result", "tool_call_id": id(own), "result": text }))),
+            (Dialect::GeminiInteractions, Step::Model(bits)) => list.extend(bits.iter().map(|bit| match bit {
+                Bit::Text(text) => json!({ "type": "model_output", "content": [{ "type": "text", "text": text }] }),
+                Bit::Call(own) => json!({ "type": "function_call", "id": own, "name": "f", "arguments": {} }),
+            })),
+            (Dialect::GeminiInteractions, Step::Results(results)) => list.extend(results.iter().map(|(own, text)| {
+                json!({ "type": "function_result", "call_id": own, "name": "f", "result": text })
+            })),
             (Dialect::OpenAiResponses, Step::Model(bits)) => list.extend(bits.iter().map(|bit| match bit {
                 Bit::Text(text) => json!({ "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": text, "annotations": [] }] }),
                 Bit::Call(own) => json!({ "type": "function_call", "call_id": own, "name": "f", "arguments": "{}" }),
@@ -122,7 +144,8 @@ pub fn write(dialect: Dialect, talk: &str) -> Value {
 pub fn list_name(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Gemini => "contents",
-        Dialect::OpenAiResponses => "input",
+        Dialect::OpenAiResponses | Dialect::GeminiInteractions => "input",
+        Dialect::MistralConversations => "inputs",
         _ => "messages",
     }
 }
@@ -195,7 +218,7 @@ pub fn read(dialect: Dialect, body: &Value) -> String {
 #[expect(clippy::too_many_lines, reason = "one scenario, read from top to bottom")]
 pub fn raw(dialect: Dialect, body: &Value) -> Vec<String> {
     let mut read = Read::default();
-    for system in ["system", "instructions"].iter().filter_map(|name| body.get(name)) {
+    for system in ["system", "instructions", "system_instruction"].iter().filter_map(|name| body.get(name)) {
         texts(system).iter().for_each(|text| read.say("s", text));
     }
     texts(&body["systemInstruction"]["parts"]).iter().for_each(|text| read.say("s", text));
@@ -261,6 +284,18 @@ pub fn raw(dialect: Dialect, body: &Value) -> Vec<String> {
                     }
                 }
             }
+            Dialect::MistralConversations => match item["type"].as_str() {
+                Some("function.call") => read.call(&item["tool_call_id"], &item["name"]),
+                Some("function.result") => read.result(&item["tool_call_id"], &Value::Null, &words(&item["result"])),
+                _ => texts(&item["content"]).iter().for_each(|text| read.say(role, text)),
+            },
+            Dialect::GeminiInteractions => match item["type"].as_str() {
+                Some("function_call") => read.call(&item["id"], &item["name"]),
+                Some("function_result") => read.result(&item["call_id"], &Value::Null, &words(&item["result"])),
+                Some("user_input") => texts(&item["content"]).iter().for_each(|text| read.say("u", text)),
+                Some("model_output") => texts(&item["content"]).iter().for_each(|text| read.say("a", text)),
+                _ => {}
+            },
             Dialect::OpenAiResponses => match item["type"].as_str() {
                 Some("function_call") => read.call(&item["call_id"], &item["name"]),
                 Some("function_call_output") => read.result(&item["call_id"], &Value::Null, &words(&item["output"])),

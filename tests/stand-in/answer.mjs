@@ -15,6 +15,8 @@ const FINISH = {
   gemini: { stop: 'STOP', length: 'MAX_TOKENS', tool_calls: 'STOP', content_filter: 'SAFETY' },
   mistral: { stop: 'stop', length: 'length', tool_calls: 'tool_calls', content_filter: 'error' },
   bedrock: { stop: 'end_turn', length: 'max_tokens', tool_calls: 'tool_use', content_filter: 'content_filtered' },
+  // Its answers do not say it.
+  'mistral-conversations': { stop: null, length: null, tool_calls: null, content_filter: null },
 };
 /** A script may say it in any provider's word. */
 const SYNONYMS = {
@@ -36,6 +38,7 @@ const CALL_ID = {
   gemini: ['', 8],
   mistral: ['', 9],
   bedrock: ['tooluse_', 22],
+  'mistral-conversations': ['', 9],
 };
 const ANSWER_ID = {
   'openai-chat': ['chatcmpl-', 29],
@@ -44,6 +47,7 @@ const ANSWER_ID = {
   gemini: ['', 22],
   mistral: ['', 32],
   bedrock: ['', 22],
+  'mistral-conversations': ['', 32],
 };
 
 function textPieces(text, pieces) {
@@ -105,8 +109,11 @@ export function answerFor({ dialect, step, body, bodyText, seed, model = body.mo
     pieces,
     text,
     calls,
-    finish: FINISH[dialect][reason] ?? given,
+    finish: reason in FINISH[dialect] ? FINISH[dialect][reason] : given,
     thinking,
+    /** What Mistral's own tools did, {name, arguments, info}, and the agents that a handoff names, {from, to}. */
+    executions: step.executions ?? [],
+    handoff: step.handoff ?? null,
     thinkingPieces: thinking?.text ? textPieces(thinking.text, thinking.pieces) : [],
     usage: { input: tokens(bodyText), output: out },
     body,

@@ -1,14 +1,16 @@
-// The six dialects: the rules and the wire of each, and the addresses that speak it.
+// Each dialect: the rules and the wire of each, and the addresses that speak it.
 
 import * as anthropicRules from './rules-anthropic.mjs';
 import * as bedrockRules from './rules-bedrock.mjs';
 import * as geminiRules from './rules-gemini.mjs';
+import * as mistralConversationsRules from './rules-mistral-conversations.mjs';
 import * as mistralRules from './rules-mistral.mjs';
 import * as chatRules from './rules-openai-chat.mjs';
 import * as responsesRules from './rules-openai-responses.mjs';
 import * as anthropicWire from './wire-anthropic.mjs';
 import * as bedrockWire from './wire-bedrock.mjs';
 import * as geminiWire from './wire-gemini.mjs';
+import * as mistralConversationsWire from './wire-mistral-conversations.mjs';
 import * as mistralWire from './wire-mistral.mjs';
 import * as chatWire from './wire-openai-chat.mjs';
 import * as responsesWire from './wire-openai-responses.mjs';
@@ -20,12 +22,18 @@ export const DIALECTS = {
   gemini: { check: geminiRules.check, wire: geminiWire, requestId: 'x-request-id' },
   mistral: { check: mistralRules.check, wire: mistralWire, requestId: 'x-request-id' },
   bedrock: { check: bedrockRules.check, wire: bedrockWire, requestId: 'x-amzn-requestid' },
+  'mistral-conversations': {
+    check: mistralConversationsRules.check,
+    wire: mistralConversationsWire,
+    requestId: 'x-request-id',
+  },
 };
 
 /** Mistral's path is OpenAI's, so its own begins with /mistral. Azure and the compatible servers have paths of their
  *  own. */
 const ADDRESSES = [
   [/^mistral\/v1\/chat\/completions$/, 'mistral'],
+  [/^mistral\/v1\/conversations(?:\/[^/]+(?:\/restart)?)?$/, 'mistral-conversations'],
   [/^(?:(?:openai|api)\/)?v1\/chat\/completions$|^openai\/deployments\/[^/]+\/chat\/completions$/, 'openai-chat'],
   [/^(?:openai\/)?v1\/responses$/, 'openai-responses'],
   [

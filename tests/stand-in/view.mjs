@@ -47,6 +47,19 @@ function* responsesEvents({ input }) {
   }
 }
 
+function* conversationEvents({ inputs }) {
+  let calling = false;
+  for (const entry of typeof inputs === 'string' ? [{ role: 'user', content: inputs }] : (inputs ?? [])) {
+    if (entry.role === 'user' && textOf(entry.content)) yield { user: textOf(entry.content) };
+    if (entry.type === 'function.call') {
+      if (!calling) yield { round: true };
+      yield { call: { id: entry.tool_call_id, name: entry.name, arguments: parsed(entry.arguments) } };
+    }
+    calling = entry.type === 'function.call';
+    if (entry.type === 'function.result') yield { result: { id: entry.tool_call_id, text: entry.result } };
+  }
+}
+
 function* anthropicEvents({ messages }) {
   let before = null;
   for (const m of messages) {
@@ -133,6 +146,7 @@ const DIALECTS = {
         .map(({ toolSpec: { name, inputSchema } }) => ({ name, schema: inputSchema.json })),
     thinks: (body) => ['enabled', 'adaptive'].includes(body.additionalModelRequestFields?.thinking?.type),
   },
+  'mistral-conversations': { events: conversationEvents, tools: chatTools, thinks: never },
   mistral: { events: chatEvents, tools: chatTools, thinks: (body) => body.prompt_mode === 'reasoning' },
 };
 
@@ -147,7 +161,7 @@ export function viewOf(dialect, body) {
     if (e.call) calls.set(e.call.id, e.call);
     if (e.result) view.results.push({ ...(calls.get(e.result.id) ?? { id: e.result.id }), text: e.result.text });
   }
-  const choice = body.tool_choice ?? body.toolConfig?.functionCallingConfig?.mode;
+  const choice = body.tool_choice ?? body.completion_args?.tool_choice ?? body.toolConfig?.functionCallingConfig?.mode;
   view.mayCall = view.tools.length > 0 && !['none', 'NONE'].includes(choice?.type ?? choice);
   return view;
 }

@@ -1,7 +1,7 @@
 // The generated part of docs/yardstick.md.
 
 import { readFileSync, writeFileSync } from 'node:fs';
-import { DIALECTS } from '../stand-in/dialects.mjs';
+import { DIALECTS } from './pages.mjs';
 import { OUTCOMES } from './judge.mjs';
 
 const page = new URL('../../docs/yardstick.md', import.meta.url);

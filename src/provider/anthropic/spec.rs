@@ -12,7 +12,8 @@ use crate::clock::Ms;
 use crate::json::JsonRef;
 use crate::message::Dialect;
 use crate::provider::spec::{
-    BodyProfile, CacheBreakpoints, DialectSpec, ItemFormat, ModelTable, PromptCache, RuleSet, SHORT_CACHE_LIFE,
+    BAD_REQUEST, BodyProfile, CacheBreakpoints, DialectSpec, ItemFormat, ModelTable, PromptCache, RuleSet,
+    SHORT_CACHE_LIFE,
 };
 
 /// Anthropic Messages.
@@ -63,6 +64,7 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
             let facts = models::model_facts(&plan.body.text("model").unwrap_or_default());
             rules::plan(plan, list, &facts);
         },
+        refusal_statuses: BAD_REQUEST,
         remedies: remedies::REMEDIES,
         leave_out_refused: remedies::leave_out_refused,
         missing_reasoning: None,

@@ -1,6 +1,6 @@
 //! How JavaScript recognizes Bedrock's URLs and bodies.
 
-use crate::provider::spec::{Marks, Recognition};
+use crate::provider::spec::{BodyMember, Marks, Recognition};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
     // The id of a model, or its ARN, which has a `%2F` in place of a slash.
@@ -20,7 +20,7 @@ pub(super) const RECOGNITION: Recognition = Recognition {
             "video",
             "audio",
         ],
-        body_member: Some(("inferenceConfig", None)),
+        body_member: Some(BodyMember::of("inferenceConfig")),
         beside_messages: Some("system"),
         ..Marks::NONE
     },

@@ -6,7 +6,7 @@ use super::tools::TOOL_CONFIG;
 use super::{Bedrock, models, remedies, rules, stream};
 use crate::message::Dialect;
 use crate::provider::spec::{
-    BodyProfile, DialectSpec, ItemFormat, ModelTable, PromptCache, RuleSet, SHORT_CACHE_LIFE, UniqueNames,
+    BAD_REQUEST, BodyProfile, DialectSpec, ItemFormat, ModelTable, PromptCache, RuleSet, SHORT_CACHE_LIFE, UniqueNames,
 };
 
 /// Converse and ConverseStream.
@@ -81,6 +81,7 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
     models: ModelTable { facts: models::model_facts, settings: models::settings },
     rules: RuleSet {
         plan: rules::plan,
+        refusal_statuses: BAD_REQUEST,
         remedies: remedies::REMEDIES,
         leave_out_refused: remedies::leave_out_refused,
         missing_reasoning: None,

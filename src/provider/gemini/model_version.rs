@@ -1,7 +1,7 @@
 //! Versions of Gemini models. Their names tell which rules apply: newer models reject requests that older ones accept.
 
 /// The first version that requires thought signatures, and that accepts images in function responses.
-pub(super) const GEMINI_3: u16 = 300;
+pub(in crate::provider) const GEMINI_3: u16 = 300;
 
 /// The first version that rejects text after a function response at the end of a request, and a response without its
 /// call's id.
@@ -9,7 +9,7 @@ pub(super) const GEMINI_3_6: u16 = 306;
 
 /// Returns the version in a model's name or in the URL of a request, as 100 × major + minor: 306 for `gemini-3.6-pro`.
 /// Returns 0 if there is none.
-pub(super) fn model_version(name: &str) -> u16 {
+pub(in crate::provider) fn model_version(name: &str) -> u16 {
     let Some((_, rest)) = name.split_once("gemini-") else { return 0 };
     if !rest.starts_with(|first: char| first.is_ascii_digit()) {
         return model_version(rest);

@@ -4,6 +4,7 @@ use super::Gemini;
 use super::model_version::GEMINI_3;
 use super::part::{CALL_NAMES, SIGNATURE_NAMES};
 use super::rules::PLACEHOLDER_SIGNATURE;
+use super::signature_service::signature_service;
 use crate::json::{ArrayWriter, JsonRef, ObjectWriter};
 use crate::provider::request::Settings;
 use crate::provider::spec::{ReasoningFormat, bare_model};
@@ -28,14 +29,8 @@ impl ReasoningFormat for Gemini {
         items.iter().map(write).collect()
     }
 
-    /// A signature is "corrupted or invalid" after a change of the route: Vertex and the Gemini API do not read each
-    /// other's (2026-11-25).
     fn service_of(&self, host: &str) -> Option<&'static str> {
-        match host {
-            "generativelanguage.googleapis.com" => Some("gemini"),
-            _ if host.ends_with("aiplatform.googleapis.com") => Some("vertex"),
-            _ => None,
-        }
+        signature_service(host)
     }
 
     /// A signature is "corrupted or invalid" for another model (2026-11-25).

@@ -1,6 +1,6 @@
 //! How JavaScript recognizes Gemini's URLs and bodies.
 
-use crate::provider::spec::{Marks, Recognition};
+use crate::provider::spec::{BodyMember, Marks, Recognition};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
     paths: &[r"\/(?:models|tunedModels|endpoints)\/([^/:]+):(?:generateContent|streamGenerateContent)$"],
@@ -19,7 +19,7 @@ pub(super) const RECOGNITION: Recognition = Recognition {
             "executableCode",
             "codeExecutionResult",
         ],
-        body_member: Some(("contents", None)),
+        body_member: Some(BodyMember::of("contents")),
         ..Marks::NONE
     },
 };

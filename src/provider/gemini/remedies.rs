@@ -1,8 +1,7 @@
-//! The errors of Gemini's generateContent that can be cured. Sentences: 5ire#405 (missing signatures),
-//! gemini-cli#13467, 9router#301 (signatures of another key, route or model), gemini-cli#16415, #26486, langchain#27799
-//! (turns).
+//! The errors of Gemini's generateContent that can be cured. The sentence about missing signatures: 5ire#405.
 
 use super::part::{CALL_NAMES, RESPONSE_NAMES, SIGNATURE_NAMES};
+use super::refusals::{PAIRS_REFUSED, SIGNATURE_REFUSED};
 use super::rules::PLACEHOLDER_SIGNATURE;
 use crate::json::JsonRef;
 use crate::provider::healing::{Cure, ErrorAnswer, Remedy, by_rules, signature_mark};
@@ -16,22 +15,14 @@ pub(super) const REMEDIES: &[Remedy] = &[
         cure: |cure, _| sign_calls(cure),
     },
     Remedy {
-        sentences: &[
-            &["corrupted thought signature"],
-            &["thought signature is not valid"],
-            &["thought_signature is not valid"],
-        ],
+        sentences: SIGNATURE_REFUSED,
         codes: &[],
         rule: "invalid_thought_signature",
         done: "the signatures are left out, and calls have Google's placeholder",
         cure: |cure, _: &ErrorAnswer| replace_signatures(cure, &mut |_| true),
     },
     Remedy {
-        sentences: &[
-            &["number of function response parts is equal to the number of function call parts"],
-            &["function call turn comes immediately after a user turn"],
-            &["function response turn comes immediately after a function call turn"],
-        ],
+        sentences: PAIRS_REFUSED,
         codes: &[],
         rule: "dangling_call",
         done: "each call is followed by its response",

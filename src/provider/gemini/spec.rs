@@ -6,7 +6,7 @@ use super::{Gemini, decode, encode, remedies, rules, sdk_request, stream};
 use crate::message::{Dialect, Role};
 use crate::provider::request::{ProviderRequest, Settings};
 use crate::provider::spec::{
-    BodyProfile, DialectSpec, ItemFormat, ModelTable, PromptCache, RuleSet, SHORT_CACHE_LIFE, SystemMember,
+    BAD_REQUEST, BodyProfile, DialectSpec, ItemFormat, ModelTable, PromptCache, RuleSet, SHORT_CACHE_LIFE, SystemMember,
 };
 
 /// Gemini generateContent.
@@ -78,6 +78,7 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
     models: ModelTable { settings, ..ModelTable::NONE },
     rules: RuleSet {
         plan: rules::plan,
+        refusal_statuses: BAD_REQUEST,
         remedies: remedies::REMEDIES,
         leave_out_refused: remedies::leave_out_refused,
         missing_reasoning: None,

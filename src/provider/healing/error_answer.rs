@@ -1,4 +1,4 @@
-//! The body of an answer with status 400.
+//! The body of an answer that refuses a request.
 
 use super::plain_text::PlainText;
 use super::quotation::quotation;

@@ -21,8 +21,9 @@ pub struct Healed {
     pub refused: Vec<String>,
 }
 
-/// Repairs a body that its provider refused with a status 400. `answer` is the body of that answer. Returns `None` for
-/// an error that is in no table, and if the repair would change nothing: such a request must not be repeated.
+/// Repairs a body that its provider refused, by the status (`RuleSet::refusal_statuses`). `answer` is the body of that
+/// answer. Returns `None` for an error that is in no table, and if the repair would change nothing: such a request must
+/// not be repeated.
 #[must_use]
 pub(crate) fn heal(body: &[u8], dialect: NamedDialect, answer: &[u8], options: &RepairOptions) -> Option<Healed> {
     let answer = ErrorAnswer::read(answer)?;
@@ -126,13 +127,15 @@ mod tests {
     use crate::provider::healing::ErrorAnswer;
     use crate::provider::{RepairOptions, heal, leave_out_refused, refused_rule, spec};
 
-    const PAGES: [(Dialect, &str); 6] = [
+    const PAGES: [(Dialect, &str); Dialect::ALL.len()] = [
         (Dialect::OpenAiChat, include_str!("../../../docs/rules/openai-chat.md")),
         (Dialect::OpenAiResponses, include_str!("../../../docs/rules/openai-responses.md")),
         (Dialect::Anthropic, include_str!("../../../docs/rules/anthropic.md")),
         (Dialect::Gemini, include_str!("../../../docs/rules/gemini.md")),
         (Dialect::Mistral, include_str!("../../../docs/rules/mistral.md")),
         (Dialect::Bedrock, include_str!("../../../docs/rules/bedrock.md")),
+        (Dialect::MistralConversations, include_str!("../../../docs/rules/mistral-conversations.md")),
+        (Dialect::GeminiInteractions, include_str!("../../../docs/rules/gemini-interactions.md")),
     ];
 
     #[test]

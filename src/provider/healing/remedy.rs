@@ -3,7 +3,7 @@
 use super::cure::Cure;
 use super::error_answer::ErrorAnswer;
 
-/// An error that a provider answers with status 400, and its cure.
+/// An error with which a provider refuses a request, and its cure.
 pub(crate) struct Remedy {
     /// The provider's sentences, each as the parts that are the same for all bodies, in their order. Without quotation
     /// marks and backticks, which gateways escape and replace.

@@ -8,4 +8,6 @@ mod remedies;
 pub(crate) mod rules;
 mod spec;
 
+pub(crate) use ids::{ID_LENGTH, is_valid_id};
+pub(crate) use remedies::UNANSWERED_CALL;
 pub(crate) use spec::SPEC;

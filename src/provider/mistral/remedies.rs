@@ -3,13 +3,7 @@
 use crate::provider::healing::{Remedy, by_rules};
 
 pub(super) const REMEDIES: &[Remedy] = &[
-    Remedy {
-        sentences: &[&["not the same number of function calls and responses"]],
-        codes: &[],
-        rule: "dangling_call",
-        done: "each call has one result",
-        cure: by_rules,
-    },
+    UNANSWERED_CALL,
     Remedy {
         sentences: &[&["tool call id was ", "but must be a-z, a-z, 0-9, with a length of 9"]],
         codes: &[],
@@ -18,3 +12,12 @@ pub(super) const REMEDIES: &[Remedy] = &[
         cure: by_rules,
     },
 ];
+
+/// The remedy for a call without a result, or with several.
+pub(crate) const UNANSWERED_CALL: Remedy = Remedy {
+    sentences: &[&["not the same number of function calls and responses"]],
+    codes: &[],
+    rule: "dangling_call",
+    done: "each call has one result",
+    cure: by_rules,
+};

@@ -13,24 +13,31 @@ use crate::json::JsonRef;
 use crate::provider::openai_chat::rules::{ChatRules, plan_as};
 use crate::provider::rules::{ErrorTemplates, IdRule, Plan};
 
+pub(crate) const DANGLING: &str = "Not the same number of function calls and responses: no response to {}.";
+pub(crate) const DUPLICATE_RESULT: &str =
+    "Not the same number of function calls and responses: more than one response to {}.";
+
 /// The types of Mistral's content chunks, for every role.
 const CHUNK_TYPES: &[&str] = &["text", "image_url", "document_url", "file", "thinking", "reference", "input_audio"];
 
+/// The rule of call ids.
+pub(crate) const IDS: IdRule = IdRule {
+    optional: false,
+    valid: is_valid_id,
+    fit: |id| short_name(id, ID_LENGTH),
+    derive: |seed| short_name(seed, ID_LENGTH),
+    variant: |base, count| short_name(&format!("{base}#{count}"), ID_LENGTH),
+    missing: "Tool call id has to be defined: it must be a-z, A-Z, 0-9, with a length of 9.",
+    invalid: "Tool call id was {} but must be a-z, A-Z, 0-9, with a length of 9.",
+    duplicate: "Duplicate tool call id {} in assistant message.",
+};
+
 const MISTRAL: ChatRules = ChatRules {
-    ids: IdRule {
-        optional: false,
-        valid: is_valid_id,
-        fit: |id| short_name(id, ID_LENGTH),
-        derive: |seed| short_name(seed, ID_LENGTH),
-        variant: |base, count| short_name(&format!("{base}#{count}"), ID_LENGTH),
-        missing: "Tool call id has to be defined: it must be a-z, A-Z, 0-9, with a length of 9.",
-        invalid: "Tool call id was {} but must be a-z, A-Z, 0-9, with a length of 9.",
-        duplicate: "Duplicate tool call id {} in assistant message.",
-    },
+    ids: IDS,
     errors: ErrorTemplates {
-        dangling: "Not the same number of function calls and responses: no response to {}.",
+        dangling: DANGLING,
         orphan: "Unexpected tool call id {} in tool results: a tool message must answer a call of the assistant message before it.",
-        duplicate: "Not the same number of function calls and responses: more than one response to {}.",
+        duplicate: DUPLICATE_RESULT,
     },
     lenient: true,
     allowed_parts: |_, _| Some(CHUNK_TYPES),

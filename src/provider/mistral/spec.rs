@@ -5,7 +5,7 @@ use super::{parameters, remedies, rules};
 use crate::id::short_name;
 use crate::message::Dialect;
 use crate::provider::openai_chat::{ChatVariant, answer_reader, family_spec, leave_out_refused};
-use crate::provider::spec::{ContentProfile, DialectSpec, RuleSet, is_within};
+use crate::provider::spec::{BAD_REQUEST, ContentProfile, DialectSpec, RuleSet, is_within};
 
 /// The format of Mistral's chat API.
 pub(crate) static SPEC: DialectSpec = family_spec(
@@ -32,6 +32,7 @@ pub(crate) static SPEC: DialectSpec = family_spec(
     ],
     RuleSet {
         plan: rules::plan,
+        refusal_statuses: BAD_REQUEST,
         remedies: remedies::REMEDIES,
         leave_out_refused,
         missing_reasoning: None,

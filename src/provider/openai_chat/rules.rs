@@ -11,7 +11,7 @@ mod chat_rules;
 pub(crate) mod ids;
 mod message_reader;
 mod missing_reasoning;
-mod parts;
+pub(crate) mod parts;
 
 use crate::json::JsonRef;
 use crate::provider::rules::{ErrorTemplates, ListPlacement, Plan, WireCall, place_messages, quoted};

@@ -6,7 +6,7 @@ use super::variant::ChatVariant;
 use super::{models, remedies, rules};
 use crate::message::Dialect;
 use crate::provider::neutral::OfferedMedia;
-use crate::provider::spec::{ContentProfile, DialectSpec, MissingReasoning, RuleSet, is_within};
+use crate::provider::spec::{BAD_REQUEST, ContentProfile, DialectSpec, MissingReasoning, RuleSet, is_within};
 
 /// The length limit of OpenAI's call ids, in characters (`string_above_max_length`).
 const MAX_CALL_ID: usize = 64;
@@ -21,6 +21,7 @@ pub(crate) static SPEC: DialectSpec = family_spec(
     &["anthropic_version", "anthropic_beta", "stop_sequences", "system", "context_management"],
     RuleSet {
         plan: rules::plan,
+        refusal_statuses: BAD_REQUEST,
         remedies: remedies::REMEDIES,
         leave_out_refused: remedies::leave_out_refused,
         missing_reasoning: Some(MissingReasoning {

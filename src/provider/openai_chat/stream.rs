@@ -12,7 +12,7 @@ use crate::provider::stream::{
     AnswerBlock, AnswerReader, AnswerStatus, Assembled, BlockBody, MetaMembers, ResponseMeta, StreamEvent,
     StreamedFields, StreamedValue, StringBuffer, WireError, inside, malformed, non_empty_text, read_error,
 };
-use content::ChunkedText;
+pub(crate) use content::ChunkedText;
 use reasoning::{DETAILS, StreamedReasoning};
 use streamed_calls::{ChatCall, ChatCalls};
 use usage::read_ollama_usage;

@@ -65,7 +65,10 @@ impl ToolCodec for ChatVariant {
             JsonKind::String => !choice.is_text("any") || self.any_tool_choice == "any",
             _ => {
                 let kinds = ["function", "custom", "allowed_tools"];
-                kinds.iter().take(if self.content_chunks { 1 } else { 3 }).any(|kind| choice.get(kind).is_some())
+                let is_typed = choice.get("type").is_some();
+                // Without a `type`, a choice among tools is that of Gemini's interactions.
+                let has = |kind: &&str| choice.get(kind).is_some() && (is_typed || *kind != "allowed_tools");
+                kinds.iter().take(if self.content_chunks { 1 } else { 3 }).any(has)
             }
         }
     }

@@ -1,23 +1,7 @@
 //! OpenAI Responses: items to neutral messages.
 //!
 //! Consecutive items of the model are one message: reasoning, text, calls and the items of server tools are its parts,
-//! in their order. A part has the template of its item. If an item holds a list of texts, each of them is a part, and
-//! the first has the item's template. In that template the list is a slot:
-//!
-//! | slot | the list |
-//! |---|---|
-//! | `Object` | its first entry has that template, further parts follow |
-//! | `Content` | its first entry is the part's opaque value, further parts follow |
-//! | `Text` | it is a string: the part's text |
-//!
-//! The template of a further part has two members: a `Parts` slot as a mark, then its own `Object` or `Content`. So
-//!
-//! ```json
-//! {"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"},{"type":"output_text","text":"b"}]}
-//! ```
-//!
-//! becomes two text parts, with the templates `{"type":…,"role":…,"content":Object({"type":…,"text":Text})}` and
-//! `{"":Parts,"":Object({"type":…,"text":Text})}`.
+//! in their order. A part has the template of its item (`listed_parts.rs`).
 
 use super::encode::write_block;
 use super::kinds::{ASYNC, CallKind, FUNCTION, kind_of, runs_on_server};
@@ -25,6 +9,7 @@ use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, Inco
 use crate::id::{IdMap, Seed};
 use crate::json::{Json, JsonKind, JsonRef, JsonStr};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Phase, Role, TemplateSlot, WireTemplate};
+use crate::provider::listed_parts::decode_entries;
 use crate::provider::neutral::text_of;
 use crate::provider::wire_template::{matches_pattern, template_of, template_with_slots, without_plain_template};
 use crate::tool::Arguments;
@@ -344,29 +329,6 @@ fn decode_reasoning(item: JsonRef<'_>, parts: &mut Vec<IncomingPart>) {
             template: Some(template_with_slots(item, &[])),
             phase: None,
         })),
-    }
-}
-
-/// Decodes an item with a list: each entry of the list becomes a part. `body` reads an entry and names the member that
-/// is its text.
-fn decode_entries(
-    item: JsonRef<'_>,
-    (member, list): (&str, JsonRef<'_>),
-    body: &dyn Fn(JsonRef<'_>) -> Option<(PartBody, &'static str)>,
-    parts: &mut Vec<IncomingPart>,
-) {
-    for (at, entry) in list.items().enumerate() {
-        let (body, slot) = match body(entry) {
-            Some((body, text)) => {
-                (body, TemplateSlot::Object(template_with_slots(entry, &[(text, TemplateSlot::Text)])))
-            }
-            None => (PartBody::Opaque(entry.to_owned()), TemplateSlot::Content),
-        };
-        let template = match at {
-            0 => template_with_slots(item, &[(member, slot)]),
-            _ => WireTemplate(vec![(JsonStr::new(""), TemplateSlot::Parts), (JsonStr::new(""), slot)]),
-        };
-        parts.push(IncomingPart::Part(Part { body, template: Some(template), phase: None }));
     }
 }
 

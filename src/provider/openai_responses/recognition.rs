@@ -1,6 +1,6 @@
 //! How JavaScript recognizes URLs and bodies of the Responses API.
 
-use crate::provider::spec::{Marks, Recognition};
+use crate::provider::spec::{BodyMember, Marks, Recognition};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
     paths: &[r"\/responses$"],
@@ -15,7 +15,7 @@ pub(super) const RECOGNITION: Recognition = Recognition {
             "item_reference",
         ],
         block_types: Some((r"^(input_text|output_text|input_image|input_file)$", "part")),
-        body_member: Some(("input", Some("messages"))),
+        body_member: Some(BodyMember { without: &["messages"], ..BodyMember::of("input") }),
         ..Marks::NONE
     },
 };

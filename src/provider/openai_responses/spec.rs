@@ -10,7 +10,7 @@ use super::{Responses, decode, models, remedies, rules, stream};
 use crate::message::Dialect;
 use crate::provider::request::{ProviderRequest, Settings};
 use crate::provider::spec::{
-    BodyProfile, DialectSpec, ItemFormat, ModelTable, PromptCache, RuleSet, retained_cache_life,
+    BAD_REQUEST, BodyProfile, DialectSpec, ItemFormat, ModelTable, PromptCache, RuleSet, retained_cache_life,
 };
 
 /// The member with the options of a stream, which is rejected in any other request.
@@ -55,6 +55,7 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
     models: ModelTable { facts: models::model_facts, settings },
     rules: RuleSet {
         plan: rules::plan,
+        refusal_statuses: BAD_REQUEST,
         remedies: remedies::REMEDIES,
         leave_out_refused: remedies::leave_out_refused,
         missing_reasoning: None,

@@ -29,7 +29,7 @@ pub(crate) use parameter_translation::{
 };
 pub(crate) use parameter_values::{flat_schema, nested_schema, stop_list};
 pub use parameters::{Parameter, TranslatedParameter};
-pub(crate) use params_and_headers::RequestHead;
+pub(crate) use params_and_headers::{RequestHead, left_out};
 pub(crate) use percent_encoding::percent_encoded;
 pub use provider_request::ProviderRequest;
 pub use settings::{ReasoningField, Settings};

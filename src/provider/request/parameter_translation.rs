@@ -1,7 +1,7 @@
 //! Translates parameters and tool choices from one dialect to another.
 
 use super::parameters::{Parameter, TranslatedParameter};
-use super::tool_choice::ToolChoice;
+use super::tool_choice::{TOOL_CHOICE, ToolChoice};
 use crate::json::{Json, JsonRef, ObjectWriter};
 use crate::provider::spec::{AllDialects, DialectSpec, NamedDialect};
 
@@ -64,13 +64,20 @@ pub(crate) fn drop_unavailable_tool_choice(
                 Some(ToolChoice::Auto | ToolChoice::None | ToolChoice::Any) | None => false,
             }
     };
+    // The choice may be beside parameters, in an object that holds them.
+    let is_missing_within =
+        |group: JsonRef<'_>| group.get(TOOL_CHOICE).is_some_and(|value| is_missing(TOOL_CHOICE, value));
     let name_of = |key: JsonRef<'_>| key.as_text().unwrap_or_default().into_owned();
-    if !params.entries().any(|(key, value)| is_missing(&name_of(key), value)) {
+    if !params.entries().any(|(key, value)| is_missing(&name_of(key), value) || is_missing_within(value)) {
         return None;
     }
     Some(ObjectWriter::build(|out| {
         for (key, value) in params.entries() {
-            if !is_missing(&name_of(key), value) {
+            if is_missing_within(value) {
+                let mut group = ObjectWriter::new(out.key_token(key.as_raw()));
+                group.copy_all(value, TOOL_CHOICE);
+                group.end();
+            } else if !is_missing(&name_of(key), value) {
                 out.copy(key, value);
             }
         }

@@ -123,6 +123,7 @@ impl RequestHead<'_> {
             has_callable_tool: callable,
             params,
             read_choice: &|choice| read_tool_choice(all, choice),
+            translate: &translate,
         };
         codec.write_members(object, &members, report);
         Ok(tools)
@@ -130,7 +131,7 @@ impl RequestHead<'_> {
 }
 
 /// Returns the finding of a parameter that is not sent.
-fn left_out(name: &str, why: &str) -> Finding {
+pub(crate) fn left_out(name: &str, why: &str) -> Finding {
     let sentence = format!("`{name}` is {why}; it is left out");
     Finding::info(FindingCode::UnsupportedKey, sentence).with_action(Action::Dropped)
 }

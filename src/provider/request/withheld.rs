@@ -297,6 +297,17 @@ mod tests {
                 r#"{"tools":[{"type":"connector","authorization":{"type":"api-key","value":"@@"}}]}"#,
                 "tools[0].authorization",
             ),
+            (
+                Dialect::GeminiInteractions,
+                r#"{"environment":{"network":{"allowlist":[{"domain":"h","transform":{"PRIVATE-TOKEN":"@@"}}]}}}"#,
+                "environment.network.allowlist[0].transform",
+            ),
+            (
+                Dialect::GeminiInteractions,
+                r#"{"environment":{"type":"remote","env":{"GITHUB_TOKEN":{"value":"@@"}}}}"#,
+                "environment.env.GITHUB_TOKEN",
+            ),
+            (Dialect::GeminiInteractions, r#"{"environment":{"env":{"PLAIN":"@@"}}}"#, "environment.env.PLAIN"),
         ] {
             assert_eq!(members(dialect, params), [path], "{dialect:?}");
         }

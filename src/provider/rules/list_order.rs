@@ -1,6 +1,6 @@
 //! The order of a list whose results are messages of their own: directly after the message with their calls.
 
-use super::call_result_pairs::{Pairs, WireCall};
+use super::call_result_pairs::{Pairing, Pairs, WireCall};
 use super::pair_report::{ErrorTemplates, report_pairs};
 use super::{BodyPiece, ListItem, Plan};
 use crate::json::JsonRef;
@@ -55,7 +55,8 @@ pub(crate) struct ListPlacement<'a, 'r> {
 }
 
 /// Reports the violations of pairing, and plans the list in which the results follow the message with their calls, in
-/// their order in the body. Calls without a result get a synthetic one, unless they are omitted.
+/// their order in the body. Calls without a result get a synthetic one, unless they are omitted. A result whose call
+/// the server stores keeps its place.
 pub(crate) fn place_messages<'a>(plan: &mut Plan<'a, '_>, pairs: &Pairs<'a>, placement: ListPlacement<'a, '_>) {
     let ListPlacement { list, mut messages, templates, synthesize } = placement;
     report_pairs(plan, pairs, templates);
@@ -69,11 +70,18 @@ pub(crate) fn place_messages<'a>(plan: &mut Plan<'a, '_>, pairs: &Pairs<'a>, pla
             result_messages.push(at);
         }
     }
+    let is_held = |at: usize| {
+        let index = result_messages.binary_search(&at).ok();
+        let result = index.and_then(|index| pairs.results.get(index));
+        result.is_some_and(|result| result.pairing == Pairing::HeldByServer)
+    };
     let mut order: Vec<ListItem> = Vec::with_capacity(messages.len());
     for at in 0..messages.len() {
         let Some(kind) = messages.get(at).map(|message| message.kind) else { continue };
-        if !matches!(kind, ListMessageKind::ToolCalls(_) | ListMessageKind::Other) {
-            continue;
+        match kind {
+            ListMessageKind::ToolResult if is_held(at) => {}
+            ListMessageKind::ToolCalls(_) | ListMessageKind::Other => {}
+            ListMessageKind::ToolResult | ListMessageKind::Removed => continue,
         }
         order.push(ListItem::Existing(at));
         if let ListMessageKind::ToolCalls(group) = kind {

@@ -189,7 +189,8 @@ fn read_body(body: &[u8], dialect: NamedDialect, options: &RepairOptions, marks_
         spans_without_mentions: Vec::new(),
         survey: Survey::new(dialect.formats),
     };
-    if let Some(items) = plan.find_list() {
+    let lacks_list = value.is_object() && value.get(spec.items.list).is_none() && (spec.body.may_lack_list)(value);
+    if !lacks_list && let Some(items) = plan.find_list() {
         plan.list = items;
         (spec.rules.plan)(&mut plan, items);
     }

@@ -18,8 +18,12 @@ pub(crate) struct BodyProfile {
     pub rejected_inner_members: &'static [(&'static str, &'static str)],
     /// The members, besides that for `Parameter::Stream`, that the provider accepts in a streamed request only.
     pub stream_members: &'static [&'static str],
-    /// The members that hold the tool choice.
+    /// The members that hold the tool choice: `tool_choice`, or `completion_args.tool_choice` for one of an object with
+    /// parameters.
     pub tool_choice_members: &'static [&'static str],
+    /// Returns true for a body that is valid without the list of items: one that continues a conversation that the
+    /// provider keeps.
+    pub may_lack_list: fn(JsonRef<'_>) -> bool,
     /// The member that holds the instructions, if a provider of this dialect binds reasoning to what precedes it.
     pub bound_instructions: Option<&'static str>,
     /// A member that a body with calls must have, and a value of it that any model accepts.
@@ -42,6 +46,7 @@ impl BodyProfile {
         rejected_inner_members: &[],
         stream_members: &[],
         tool_choice_members: &[TOOL_CHOICE],
+        may_lack_list: |_| false,
         bound_instructions: None,
         required_with_calls: None,
         has_strict_tools: true,

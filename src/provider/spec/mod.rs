@@ -39,9 +39,9 @@ pub(crate) use provider_compaction::ProviderCompaction;
 pub use provider_compaction::ProviderSummary;
 pub(crate) use reasoning_format::{ReasoningDropping, ReasoningFormat, bare_model, is_within};
 #[cfg(test)]
-pub(crate) use recognition::{Marks, Recognition};
+pub(crate) use recognition::{BodyMember, Marks, Recognition};
 pub(crate) use resumable_answers::{AnswerForm, ResumableAnswers, ResumedAnswer};
-pub(crate) use rule_set::{MissingReasoning, RuleSet, UniqueNames};
+pub(crate) use rule_set::{BAD_REQUEST, MissingReasoning, RuleSet, UniqueNames};
 pub(crate) use service_state::{ChainCompaction, ChainForm, ServiceState, StateRefusal, changed_head};
 pub(crate) use system_member::SystemMember;
 pub(crate) use tool_codec::{ToolCodec, ToolMembers};

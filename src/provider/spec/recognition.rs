@@ -34,8 +34,8 @@ pub(crate) struct Marks {
     pub list_in_block: Option<&'static str>,
     /// A pattern of the `type` of blocks, and what the dialect calls a block.
     pub block_types: Option<(&'static str, &'static str)>,
-    /// A member of a body, and one that the body must not have.
-    pub body_member: Option<(&'static str, Option<&'static str>)>,
+    /// A member of a body.
+    pub body_member: Option<BodyMember>,
     /// A member of a body beside its messages.
     pub beside_messages: Option<&'static str>,
     /// A member of an entry of `tools`.
@@ -44,6 +44,22 @@ pub(crate) struct Marks {
     pub models: Option<&'static str>,
     /// For a variant of another dialect: the pattern of the ids of all calls, and how they are.
     pub call_ids: Option<(&'static str, &'static str)>,
+}
+
+/// A member of a body that other bodies have, too: those of another dialect, or of no conversation.
+#[derive(Clone, Copy)]
+pub(crate) struct BodyMember {
+    pub name: &'static str,
+    /// Members of which the body has one. Empty if it needs none.
+    pub beside: &'static [&'static str],
+    /// Members of which it has none.
+    pub without: &'static [&'static str],
+}
+
+impl BodyMember {
+    pub const fn of(name: &'static str) -> Self {
+        Self { name, beside: &[], without: &[] }
+    }
 }
 
 impl Marks {

@@ -8,6 +8,9 @@ use crate::provider::rules::Plan;
 pub(crate) struct RuleSet {
     /// Plans the edits that make a body valid: reports every violation and adds its edit to the plan.
     pub plan: for<'a> fn(&mut Plan<'a, '_>, JsonRef<'a>),
+    /// The statuses of an answer that refuses a request before anything of it is processed. Only such a request is
+    /// repaired and sent once more.
+    pub refusal_statuses: &'static [u16],
     /// The errors of the provider that can be cured (R74).
     pub remedies: &'static [Remedy],
     /// Removes what the marks of [`Healed::refused`](crate::provider::Healed::refused) name.
@@ -17,6 +20,9 @@ pub(crate) struct RuleSet {
     /// Names that are unique in a request.
     pub unique_names: Option<UniqueNames>,
 }
+
+/// The status of a refusal, in most dialects.
+pub(crate) const BAD_REQUEST: &[u16] = &[400];
 
 /// Names that no two items of a list may have.
 pub(crate) struct UniqueNames {

@@ -1,5 +1,6 @@
 //! Tool definitions and tool choices in the form of a dialect.
 
+use super::parameter_codec::TranslateForeign;
 use crate::finding::Report;
 use crate::json::{JsonRef, ObjectWriter};
 use crate::provider::request::{TOOLS, ToolChoice, ToolDefinition};
@@ -14,6 +15,8 @@ pub(crate) struct ToolMembers<'m> {
     pub params: JsonRef<'m>,
     /// Reads a tool choice in the form of any dialect.
     pub read_choice: &'m dyn Fn(JsonRef<'m>) -> Option<ToolChoice<'m>>,
+    /// Translates a parameter of another dialect, for one that has the tool choice beside parameters.
+    pub translate: TranslateForeign<'m>,
 }
 
 /// Reads and writes the tools of a body, and the tool choice. Methods that most dialects share have a default.

@@ -339,7 +339,7 @@ impl AwaitingModel {
         {
             return next;
         }
-        if status == 400
+        if spec(turn.setup().provider.dialect).rules.refusal_statuses.contains(&status)
             && refusal.is_none()
             && let Some(next) = self.heal(turn, body, context.now)
         {

@@ -17,13 +17,15 @@ use rethread::message::Dialect;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// The targets, by the names of their corpora.
-pub const TARGETS: [Target; 10] = [
+pub const TARGETS: [Target; 11] = [
     ("decode_openai_chat", |data| decode(Dialect::OpenAiChat, data)),
     ("decode_openai_responses", |data| decode(Dialect::OpenAiResponses, data)),
     ("decode_anthropic", |data| decode(Dialect::Anthropic, data)),
     ("decode_gemini", |data| decode(Dialect::Gemini, data)),
     ("decode_bedrock", |data| decode(Dialect::Bedrock, data)),
     ("decode_mistral", |data| decode(Dialect::Mistral, data)),
+    ("decode_mistral_conversations", |data| decode(Dialect::MistralConversations, data)),
+    ("decode_gemini_interactions", |data| decode(Dialect::GeminiInteractions, data)),
     ("stream", stream),
     ("repair", repair),
     ("convert", convert),

@@ -16,8 +16,9 @@ use serde_json::{Value, json};
 
 fn list_of(dialect: Dialect) -> &'static str {
     match dialect {
-        Dialect::OpenAiResponses => "input",
+        Dialect::OpenAiResponses | Dialect::GeminiInteractions => "input",
         Dialect::Gemini => "contents",
+        Dialect::MistralConversations => "inputs",
         Dialect::OpenAiChat | Dialect::Anthropic | Dialect::Mistral | Dialect::Bedrock => "messages",
     }
 }
@@ -26,6 +27,8 @@ fn question(dialect: Dialect, text: &str) -> Value {
     match dialect {
         Dialect::Gemini => json!({ "role": "user", "parts": [{ "text": text }] }),
         Dialect::Bedrock => json!({ "role": "user", "content": [{ "text": text }] }),
+        Dialect::MistralConversations => json!({ "type": "message.input", "role": "user", "content": text }),
+        Dialect::GeminiInteractions => json!({ "type": "user_input", "content": [{ "type": "text", "text": text }] }),
         _ => json!({ "role": "user", "content": text }),
     }
 }
@@ -50,6 +53,16 @@ fn answer(dialect: Dialect, count: usize, has_called: bool) -> Answer {
         let reason = if has_called { "end_turn" } else { "tool_use" };
         let output = json!({ "message": { "role": "assistant", "content": [block] } });
         return Answer::Status(200, Vec::new(), json!({ "output": output, "stopReason": reason }).to_string());
+    }
+    if dialect == Dialect::MistralConversations {
+        let id = format!("abcdef{count:03}");
+        let output = match has_called {
+            false => {
+                json!({ "type": "function.call", "tool_call_id": id, "name": "look", "arguments": { "b": 1, "a": 2 } })
+            }
+            true => json!({ "type": "message.output", "role": "assistant", "content": say.text }),
+        };
+        return Answer::Status(200, Vec::new(), json!({ "conversation_id": "c", "outputs": [output] }).to_string());
     }
     if dialect != Dialect::Gemini {
         return Answer::Say(say);

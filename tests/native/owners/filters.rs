@@ -23,8 +23,9 @@ fn filtered(setup: RunSetup) -> RunSetup {
 
 fn list_of(dialect: Dialect) -> &'static str {
     match dialect {
-        Dialect::OpenAiResponses => "input",
+        Dialect::OpenAiResponses | Dialect::GeminiInteractions => "input",
         Dialect::Gemini => "contents",
+        Dialect::MistralConversations => "inputs",
         Dialect::OpenAiChat | Dialect::Anthropic | Dialect::Mistral | Dialect::Bedrock => "messages",
     }
 }

@@ -6,6 +6,7 @@ use crate::scripted_host::*;
 use rethread::error::ErrorCode;
 use rethread::finding::Severity;
 use rethread::json::Json;
+use rethread::message::Dialect;
 use rethread::owner::StateOwner;
 use rethread::run::{RunEvent, RunSetup, RunStatus};
 use rethread::session_head::SessionHead;
@@ -96,6 +97,38 @@ fn r74_a_run_that_is_refused_again_fails_and_no_other_error_is_repeated() {
             "{error}"
         );
     }
+}
+
+#[test]
+fn r74_r77_a_schema_that_conversations_refuse_with_422_heals_once_for_a_session() {
+    let refusal = json!({ "detail": [{ "type": "extra_forbidden", "loc": ["body", "inputs", 1, "message.output", "id"], "msg": "Extra inputs are not permitted" }] });
+    let entries = |id: &str| {
+        let mut setup = setup(id, Dialect::MistralConversations, false);
+        setup.provider.params = Json::parse("{}").unwrap();
+        setup
+    };
+    let said = |id: &str| {
+        let output =
+            json!({ "object": "entry", "type": "message.output", "id": id, "role": "assistant", "content": "Here." });
+        let body = json!({ "object": "conversation.response", "conversation_id": "conv_1", "outputs": [output],
+            "usage": { "prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2 } });
+        Answer::Status(200, vec![], body.to_string())
+    };
+    let ids = |body: &Value| body["inputs"].as_array().unwrap().iter().filter(|entry| entry["id"].is_string()).count();
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    host.ask(entries("one"), "First?", |_| said("msg_1"));
+    let mut sent = Vec::new();
+    let outcome = host.ask(entries("two"), "Second?", |body| {
+        sent.push(ids(body));
+        if sent.len() == 1 { Answer::Status(422, vec![], refusal.to_string()) } else { said("msg_2") }
+    });
+    assert_eq!((outcome.status, healings(&host)), (RunStatus::Finished, 1), "{:?}", outcome.error);
+    host.ask(entries("three"), "Third?", |body| {
+        sent.push(ids(body));
+        said("msg_3")
+    });
+    assert_eq!(sent, [1, 0, 0]);
 }
 
 /// Runs a turn, and another one whose request is refused, healed and never answered.

@@ -33,6 +33,7 @@ const KIMI: Endpoint = ("https://api.moonshot.ai/anthropic/v1/messages", "kimi-k
 const BEDROCK: Endpoint =
     ("https://bedrock-runtime.us-east-1.amazonaws.com/model/x/invoke", "us.anthropic.claude-opus-5-5-v1:0");
 const BEDROCK_CONVERSE: Dialect = Dialect::Bedrock;
+const INTERACTIONS: Dialect = Dialect::GeminiInteractions;
 const VERTEX_CLAUDE: Endpoint = ("https://us-east5-aiplatform.googleapis.com/v1/x", "claude-opus-5-5@20260901");
 const FOUNDRY: Endpoint = ("https://mine.services.ai.azure.com/anthropic/v1/messages", "claude-opus-5-5");
 const MISTRAL_AI: Endpoint = ("https://api.mistral.ai/v1/chat/completions", "magistral-medium");
@@ -56,6 +57,10 @@ fn answer(dialect: Dialect) -> Answer {
             json!({ "choices": [{ "index": 0, "finish_reason": "stop", "message": { "role": "assistant", "content":
             [{ "type": "thinking", "thinking": [{ "type": "text", "text": SECRET }] }, { "type": "text", "text": "Hi." }] } }] })
         }
+        Dialect::MistralConversations => {
+            json!({ "conversation_id": "c", "outputs": [{ "type": "message.output", "role": "assistant",
+            "content": [{ "type": "thinking", "thinking": [{ "type": "text", "text": SECRET }] }, { "type": "text", "text": "Hi." }] }] })
+        }
         CLAUDE => {
             json!({ "type": "message", "model": "claude-opus-5-5", "role": "assistant", "stop_reason": "end_turn", "content":
             [{ "type": "thinking", "thinking": "Hm", "signature": SECRET }, { "type": "text", "text": "Hi." }] })
@@ -67,6 +72,10 @@ fn answer(dialect: Dialect) -> Answer {
         }
         GEMINI => json!({ "candidates": [{ "finishReason": "STOP", "content": { "role": "model", "parts":
             [{ "text": "Hm", "thought": true }, { "text": "Hi.", "thoughtSignature": SECRET }] } }] }),
+        INTERACTIONS => json!({ "id": "v1_1", "status": "completed", "steps": [
+            { "type": "thought", "signature": SECRET, "summary": [{ "type": "text", "text": "Hm" }] },
+            { "type": "model_output", "content": [{ "type": "text", "text": "Hi." }] },
+        ] }),
         RESPONSES => json!({ "status": "completed", "model": "gpt-6.2-sol-2026-11-17", "output": [
             { "type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": SECRET },
             { "type": "message", "id": "msg_1", "role": "assistant", "status": "completed",

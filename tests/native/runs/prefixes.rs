@@ -25,7 +25,7 @@ use std::rc::Rc;
 /// The member of a body that has the messages.
 pub fn list_of(dialect: Dialect) -> &'static str {
     match dialect {
-        Dialect::OpenAiResponses => "input",
+        Dialect::OpenAiResponses | Dialect::GeminiInteractions => "input",
         Dialect::Gemini => "contents",
         _ => "messages",
     }

@@ -113,7 +113,7 @@ pub fn check_growth(log: &[HistoryEntry], policies: &[Policy], steps: &[Step]) -
 /// A body's messages, as they are written.
 fn list_of(body: &str) -> Vec<String> {
     let body = JsonRef::parse(body).unwrap();
-    let list = ["messages", "contents", "input"].into_iter().find_map(|name| body.get(name)).unwrap();
+    let list = ["messages", "contents", "input", "inputs"].into_iter().find_map(|name| body.get(name)).unwrap();
     list.items().map(|item| item.as_raw().to_owned()).collect()
 }
 
@@ -194,12 +194,14 @@ fn gather(value: &Value, out: &mut String) {
 }
 
 fn count_calls(body: &Value) -> usize {
-    let list = ["messages", "contents", "input"].into_iter().find_map(|name| body[name].as_array()).unwrap();
+    let list = ["messages", "contents", "input", "inputs"].into_iter().find_map(|name| body[name].as_array()).unwrap();
     let of = |item: &Value| {
         let chat = item["tool_calls"].as_array().map_or(0, Vec::len);
         let own = usize::from(
-            item["call_id"].is_string() && item["type"].as_str().is_some_and(|kind| kind.ends_with("_call")),
+            item["type"] == "function_call"
+                || item["call_id"].is_string() && item["type"].as_str().is_some_and(|kind| kind.ends_with("_call")),
         );
+        let own = own + usize::from(item["type"] == "function.call");
         let blocks = item["content"].as_array().or(item["parts"].as_array()).into_iter().flatten();
         chat + own
             + blocks

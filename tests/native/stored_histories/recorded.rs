@@ -28,7 +28,10 @@ fn conversations() -> &'static [(Dialect, Vec<Value>)] {
     static ALL: OnceLock<Vec<(Dialect, Vec<Value>)>> = OnceLock::new();
     ALL.get_or_init(|| {
         let mut all = Vec::new();
-        for dialect in Dialect::ALL {
+        // Nothing of Mistral's conversations is recorded here, nor of Gemini's interactions.
+        let is_recorded =
+            |dialect: &Dialect| !matches!(dialect, Dialect::MistralConversations | Dialect::GeminiInteractions);
+        for dialect in Dialect::ALL.into_iter().filter(is_recorded) {
             let name = match dialect {
                 Dialect::Gemini => "contents",
                 Dialect::OpenAiResponses => "input",

@@ -34,7 +34,9 @@ fn results(dialect: Dialect, body: &Value) -> Vec<Value> {
             .flat_map(|item| item["parts"].as_array().into_iter().flatten())
             .filter_map(|part| part.get("functionResponse").cloned())
             .collect(),
+        Dialect::GeminiInteractions => list.filter(|item| item["type"] == "function_result").cloned().collect(),
         Dialect::OpenAiResponses => list.filter(|item| item["type"] == "function_call_output").cloned().collect(),
+        Dialect::MistralConversations => list.filter(|item| item["type"] == "function.result").cloned().collect(),
         _ => list.filter(|item| item["role"] == "tool").cloned().collect(),
     }
 }
@@ -66,8 +68,15 @@ fn wf_29_an_error_result_is_an_error_in_every_dialect() {
                     assert_eq!(result["status"], "error", "{from:?} {out}");
                     assert_eq!(words(&result["content"]), "boom", "{from:?} {out}");
                 }
+                Dialect::GeminiInteractions => {
+                    assert_eq!(result["is_error"], true, "{from:?} {out}");
+                    assert_eq!(words(&result["result"]), "boom", "{from:?} {out}");
+                }
                 Dialect::Gemini => assert_eq!(result["response"], json!({ "error": "boom" }), "{from:?} {out}"),
                 Dialect::OpenAiResponses => assert!(words(&result["output"]).contains("rror: boom"), "{from:?} {out}"),
+                Dialect::MistralConversations => {
+                    assert!(words(&result["result"]).contains("rror: boom"), "{from:?} {out}");
+                }
                 _ => assert!(words(&result["content"]).contains("rror: boom"), "{from:?} {out}"),
             }
         }

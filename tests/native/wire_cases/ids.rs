@@ -15,7 +15,10 @@ fn ids_of(dialect: Dialect, body: &Value) -> (Vec<String>, Vec<String>) {
             results.push(text(&item["tool_call_id"]));
         }
         match item["type"].as_str() {
-            Some("function_call") => calls.push(text(&item["call_id"])),
+            Some("function_call") => calls.push(text(item.get("call_id").unwrap_or(&item["id"]))),
+            Some("function_result") => results.push(text(&item["call_id"])),
+            Some("function.call") => calls.push(text(&item["tool_call_id"])),
+            Some("function.result") => results.push(text(&item["tool_call_id"])),
             Some("function_call_output") => results.push(text(&item["call_id"])),
             _ => {}
         }
@@ -39,12 +42,14 @@ fn is_legal(dialect: Dialect, id: &str) -> bool {
     let plain = id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
     match dialect {
         Dialect::Mistral => id.len() == 9 && id.bytes().all(|b| b.is_ascii_alphanumeric()),
+        Dialect::MistralConversations => !id.is_empty(),
         Dialect::Anthropic => !id.is_empty() && plain,
         Dialect::Bedrock => {
             (1..=64).contains(&id.len())
                 && id.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b':'))
         }
         Dialect::Gemini => true,
+        Dialect::GeminiInteractions => !id.is_empty(),
         _ => (1..=64).contains(&id.len()),
     }
 }
@@ -211,6 +216,7 @@ fn calling(dialect: Dialect, arguments: &str) -> String {
     let body = write(dialect, "u q; c a; r a=1; a x; u p").to_string();
     let (plain, given) = match dialect {
         Dialect::Anthropic | Dialect::Bedrock => (r#""input":{}"#, format!(r#""input":{arguments}"#)),
+        Dialect::GeminiInteractions => (r#""arguments":{}"#, format!(r#""arguments":{arguments}"#)),
         Dialect::Gemini => (r#""args":{}"#, format!(r#""args":{arguments}"#)),
         _ => (r#""arguments":"{}""#, format!(r#""arguments":{arguments}"#)),
     };
@@ -241,8 +247,8 @@ fn arguments_in(dialect: Dialect, body: &str) -> String {
     panic!("no call: {}", body.as_str())
 }
 
-const TEXTUAL: [Dialect; 3] = [CHAT, Dialect::OpenAiResponses, MISTRAL];
-const OBJECTS: [Dialect; 3] = [CLAUDE, Dialect::Gemini, Dialect::Bedrock];
+const TEXTUAL: [Dialect; 4] = [CHAT, Dialect::OpenAiResponses, MISTRAL, Dialect::MistralConversations];
+const OBJECTS: [Dialect; 4] = [CLAUDE, Dialect::Gemini, Dialect::Bedrock, Dialect::GeminiInteractions];
 
 /// Every way of a body to every dialect: repaired, stored, converted.
 fn ways(from: Dialect, body: &str) -> Vec<(Dialect, String, Report)> {

@@ -521,7 +521,9 @@ fn wf_55_a_call_of_a_removed_tool_is_still_paired() {
             Dialect::Anthropic => json!([{ "name": "other", "input_schema": { "type": "object" } }]),
             Dialect::Gemini => json!([{ "functionDeclarations": [{ "name": "other" }] }]),
             Dialect::Bedrock => continue,
-            Dialect::OpenAiResponses => json!([{ "type": "function", "name": "other", "parameters": {} }]),
+            Dialect::OpenAiResponses | Dialect::GeminiInteractions => {
+                json!([{ "type": "function", "name": "other", "parameters": {} }])
+            }
             _ => json!([{ "type": "function", "function": { "name": "other" } }]),
         };
         let out = repaired(&body, from).0;

@@ -544,9 +544,12 @@ fn wf_15_text_and_call_form_one_assistant_message() {
         assert_accepted(body.clone(), from);
         for to in ALL {
             let out = Stored::of(from, &body).body(to);
-            let spoke = |item: &&Value| item["role"] == "assistant" || item["role"] == "model";
+            let spoke = |item: &&Value| {
+                item["role"] == "assistant" || item["role"] == "model" || item["type"] == "model_output"
+            };
             // Items of Responses are one answer as long as they follow one another.
-            let expected = if to == Dialect::OpenAiResponses { "function_call" } else { "" };
+            let has_steps = matches!(to, Dialect::OpenAiResponses | Dialect::GeminiInteractions);
+            let expected = if has_steps { "function_call" } else { "" };
             let list = out[list_name(to)].as_array().unwrap();
             assert_eq!(list.iter().filter(spoke).count(), 2, "{from:?} {to:?} {out}");
             assert_eq!(list[2]["type"].as_str().filter(|_| !expected.is_empty()).unwrap_or(""), expected, "{out}");
@@ -597,7 +600,9 @@ fn wf_17_an_empty_assistant_message_is_omitted() {
         for to in ALL.into_iter().filter(|to| *to != from) {
             for out in [Stored::of(from, &body).body(to), converted(&body, from, to).0] {
                 assert_eq!(read(to, &out), "u q; u p; a x; u n", "{from:?} {to:?} {out}");
-                let speaks = |item: &&Value| matches!(item["role"].as_str(), Some("assistant" | "model"));
+                let speaks = |item: &&Value| {
+                    matches!(item["role"].as_str(), Some("assistant" | "model")) || item["type"] == "model_output"
+                };
                 let count = out[list_name(to)].as_array().unwrap().iter().filter(speaks).count();
                 assert_eq!(count, 1, "{from:?} {to:?} {out}");
             }

@@ -57,10 +57,12 @@ impl Answer {
         match dialect {
             Dialect::OpenAiChat => self.chat(reason, false),
             Dialect::Mistral => self.chat(reason, true),
+            Dialect::MistralConversations => self.conversation(),
             Dialect::Anthropic => self.anthropic(reason),
             Dialect::Bedrock => self.bedrock(reason),
             Dialect::Gemini => self.gemini(reason),
             Dialect::OpenAiResponses => self.responses(reason),
+            Dialect::GeminiInteractions => self.interactions(reason),
         }
     }
 
@@ -98,6 +100,57 @@ impl Answer {
         }
         events.push((String::new(), "[DONE]".into()));
         Streamed { events, ends: if whole_calls { 2 } else { 3 } }
+    }
+
+    /// An answer of Mistral's conversations has no reason for its end.
+    fn conversation(&self) -> Streamed {
+        let mut events = vec![typed(json!({ "type": "conversation.response.started", "conversation_id": "conv_1" }))];
+        events.extend(self.text.iter().map(|text| {
+            typed(json!({ "type": "message.output.delta", "output_index": 0, "id": "msg_1", "content_index": 0,
+                "model": "m", "role": "assistant", "content": text }))
+        }));
+        for (at, (id, pieces)) in self.calls.iter().enumerate() {
+            let whole = [""];
+            let pieces = if pieces.is_empty() { &whole[..] } else { pieces };
+            events.extend(pieces.iter().map(|piece| {
+                typed(json!({ "type": "function.call.delta", "output_index": at + 1, "id": format!("fc_{id}"),
+                    "model": "m", "name": "f", "tool_call_id": id, "arguments": piece }))
+            }));
+        }
+        let usage = json!({ "prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12 });
+        events.push(typed(json!({ "type": "conversation.response.done", "usage": usage })));
+        Streamed { events, ends: 1 }
+    }
+
+    fn interactions(&self, reason: Option<&str>) -> Streamed {
+        let event = |data: Value| (data["event_type"].as_str().unwrap().to_owned(), data.to_string());
+        let mut events = vec![event(
+            json!({ "event_type": "interaction.created", "interaction": { "id": "r1", "status": "in_progress", "model": "m" } }),
+        )];
+        let mut index = 0;
+        let mut step = |start: Value, deltas: Vec<Value>| {
+            events.push(event(json!({ "event_type": "step.start", "index": index, "step": start })));
+            let delta = |delta| event(json!({ "event_type": "step.delta", "index": index, "delta": delta }));
+            events.extend(deltas.into_iter().map(delta));
+            events.push(event(json!({ "event_type": "step.stop", "index": index })));
+            index += 1;
+        };
+        if !self.text.is_empty() {
+            let deltas = self.text.iter().map(|text| json!({ "type": "text", "text": text }));
+            step(json!({ "type": "model_output" }), deltas.collect());
+        }
+        for (id, pieces) in &self.calls {
+            let deltas = pieces.iter().map(|piece| json!({ "type": "arguments_delta", "arguments": piece }));
+            // Recorded streams begin a call so (2026-05-15).
+            let start = json!({ "id": id, "signature": "", "type": "function_call", "name": "f", "arguments": {} });
+            step(start, deltas.collect());
+        }
+        let status = reason.unwrap_or(if self.calls.is_empty() { "completed" } else { "requires_action" });
+        let usage = json!({ "total_input_tokens": 7, "total_output_tokens": 5, "total_tokens": 12 });
+        events.push(event(
+            json!({ "event_type": "interaction.completed", "interaction": { "id": "r1", "status": status, "usage": usage } }),
+        ));
+        Streamed { events, ends: 1 }
     }
 
     fn anthropic(&self, reason: Option<&str>) -> Streamed {
@@ -497,6 +550,10 @@ fn wf_66_an_in_band_error_keeps_the_text_before_it() {
             r#"{"error":{"message":"upstream is gone","type":"server_error"}}"#,
             r#"{"object":"error","message":"upstream is gone","type":"internal_server_error","code":"3000"}"#,
         ],
+        Dialect::MistralConversations => vec![
+            r#"{"type":"conversation.response.error","message":"upstream is gone","code":3000}"#,
+            r#"{"error":{"message":"upstream is gone","type":"server_error"}}"#,
+        ],
         Dialect::Anthropic => {
             vec![r#"{"type":"error","error":{"type":"overloaded_error","message":"upstream is gone"}}"#]
         }
@@ -505,6 +562,10 @@ fn wf_66_an_in_band_error_keeps_the_text_before_it() {
             r#"{"error":{"code":"InternalError","message":"upstream is gone"}}"#,
         ],
         Dialect::Gemini => vec![r#"{"error":{"code":503,"message":"upstream is gone","status":"UNAVAILABLE"}}"#],
+        Dialect::GeminiInteractions => vec![
+            r#"{"event_type":"error","error":{"code":"unavailable","message":"upstream is gone"}}"#,
+            r#"{"event_type":"interaction.completed","interaction":{"id":"r1","status":"failed","errors":[{"code":"internal","message":"upstream is gone"}]}}"#,
+        ],
         Dialect::OpenAiResponses => vec![
             r#"{"type":"error","code":"server_error","message":"upstream is gone","param":null}"#,
             r#"{"type":"error","error":{"type":"server_error","message":"upstream is gone"}}"#,
@@ -535,8 +596,11 @@ fn wf_67_a_call_truncated_by_the_length_limit_does_not_run() {
         Dialect::Anthropic | Dialect::Bedrock => "max_tokens",
         Dialect::Gemini => "MAX_TOKENS",
         Dialect::OpenAiResponses => "max_output_tokens",
+        // Its answers do not say that a limit ended them.
+        Dialect::MistralConversations => "",
+        Dialect::GeminiInteractions => "incomplete",
     };
-    for dialect in ALL {
+    for dialect in ALL.into_iter().filter(|dialect| !reason(*dialect).is_empty()) {
         let cut = Answer { text: vec!["so"], calls: vec![("c11111111", vec!["{\"n\""])] };
         // Also where the arguments happen to be whole.
         let whole = Answer { text: vec!["so"], calls: vec![("c11111111", vec!["{\"n\":1}"])] };
@@ -563,6 +627,7 @@ fn wf_68_calls_run_whatever_the_finish_reason() {
         (GEMINI, Some("STOP")),
         (Dialect::Bedrock, Some("end_turn")),
         (RESPONSES, None),
+        (Dialect::GeminiInteractions, Some("completed")),
     ] {
         let answer = two_calls();
         let got = assembled(dialect, &answer.stream(dialect, reason).events);

@@ -8,12 +8,13 @@ use rethread::message::Dialect;
 use rethread::provider::{RepairOptions, decode_body, repair, validate};
 use serde_json::{Value, json};
 
-const ALL: [Dialect; 6] = Dialect::ALL;
+const ALL: [Dialect; Dialect::ALL.len()] = Dialect::ALL;
 
 fn list_of(dialect: Dialect, items: &Value) -> Value {
     let name = match dialect {
         Dialect::Gemini => "contents",
-        Dialect::OpenAiResponses => "input",
+        Dialect::OpenAiResponses | Dialect::GeminiInteractions => "input",
+        Dialect::MistralConversations => "inputs",
         _ => "messages",
     };
     let mut body = json!({ "model": "m", name: items });
@@ -156,6 +157,17 @@ fn own_history(dialect: Dialect) -> Value {
             user_parts(vec![text_part("q")]),
             model_parts(vec![function_call("f")]),
             user_parts(vec![function_response("f", "1")])
+        ]),
+        Dialect::MistralConversations => json!([
+            user("q"),
+            { "type": "function.call", "tool_call_id": "abcdefghi", "name": "f", "arguments": "{}" },
+            { "type": "function.result", "tool_call_id": "abcdefghi", "result": "1" },
+            { "type": "message.output", "role": "assistant", "content": "x" },
+        ]),
+        Dialect::GeminiInteractions => json!([
+            { "type": "user_input", "content": [{ "type": "text", "text": "q" }] },
+            { "type": "function_call", "id": "a", "name": "f", "arguments": {} },
+            { "type": "function_result", "call_id": "a", "name": "f", "result": "1" },
         ]),
         Dialect::OpenAiResponses => json!([user("q"), call_item("a"), output_item("a", "1"), assistant("x")]),
     }

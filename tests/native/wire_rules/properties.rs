@@ -10,7 +10,7 @@ use rethread::message::Dialect;
 use rethread::provider::{Dangling, RepairOptions, repair, validate};
 use serde_json::Value;
 
-const BUILT: [Dialect; 6] = Dialect::ALL;
+const BUILT: [Dialect; Dialect::ALL.len()] = Dialect::ALL;
 
 fn cases() -> ProptestConfig {
     ProptestConfig {
@@ -28,7 +28,7 @@ fn mutated(dialect: Dialect) -> BoxedStrategy<Value> {
             let mended = repair(body.to_string().as_bytes(), dialect, &RepairOptions::default());
             // A body of another shape is mutated as it is.
             let mut body = mended.map_or(body, |(out, _)| serde_json::from_slice(&out).unwrap());
-            let name = ["messages", "contents", "input"].into_iter().find(|n| body.get(n).is_some()).unwrap();
+            let name = ["messages", "contents", "input", "inputs"].into_iter().find(|n| body.get(n).is_some()).unwrap();
             let Some(items) = body[name].as_array_mut() else { return body };
             for (kind, from, to) in changes {
                 if items.is_empty() {
@@ -154,7 +154,7 @@ macro_rules! properties {
     })* };
 }
 
-properties! { openai_chat => Dialect::OpenAiChat, anthropic => Dialect::Anthropic, mistral => Dialect::Mistral, gemini => Dialect::Gemini, bedrock => Dialect::Bedrock, openai_responses => Dialect::OpenAiResponses }
+properties! { openai_chat => Dialect::OpenAiChat, anthropic => Dialect::Anthropic, mistral => Dialect::Mistral, gemini => Dialect::Gemini, bedrock => Dialect::Bedrock, mistral_conversations => Dialect::MistralConversations, gemini_interactions => Dialect::GeminiInteractions, openai_responses => Dialect::OpenAiResponses }
 
 proptest! {
     #![proptest_config(cases())]

@@ -8,7 +8,8 @@ use serde_json::Value;
 fn items(body: &Value, dialect: Dialect) -> Vec<Value> {
     let name = match dialect {
         Dialect::Gemini => "contents",
-        Dialect::OpenAiResponses => "input",
+        Dialect::OpenAiResponses | Dialect::GeminiInteractions => "input",
+        Dialect::MistralConversations => "inputs",
         _ => "messages",
     };
     body[name].as_array().cloned().unwrap_or_default()
@@ -19,7 +20,8 @@ fn items(body: &Value, dialect: Dialect) -> Vec<Value> {
 pub fn said(body: &Value, dialect: Dialect) -> Vec<String> {
     let mut out = Vec::new();
     for message in items(body, dialect) {
-        if !["user", "assistant", "model"].contains(&message["role"].as_str().unwrap_or("")) {
+        let is_step = matches!(message["type"].as_str(), Some("user_input" | "model_output"));
+        if !is_step && !["user", "assistant", "model"].contains(&message["role"].as_str().unwrap_or("")) {
             continue;
         }
         let content = if dialect == Dialect::Gemini { &message["parts"] } else { &message["content"] };
@@ -82,6 +84,16 @@ fn calls_and_results(body: &Value, dialect: Dialect) -> (Vec<Named>, Vec<Named>)
                     results.extend(result["toolUseId"].as_str().map(|id| (id.to_owned(), said.trim().to_owned())));
                 }
             }
+            Dialect::MistralConversations => match item["type"].as_str() {
+                Some("function.call") => calls.extend(texts(&item, "tool_call_id", "name")),
+                Some("function.result") => results.extend(texts(&item, "tool_call_id", "result")),
+                _ => {}
+            },
+            Dialect::GeminiInteractions => match item["type"].as_str() {
+                Some("function_call") => calls.extend(texts(&item, "id", "name")),
+                Some("function_result") => results.extend(texts(&item, "call_id", "result")),
+                _ => {}
+            },
             Dialect::OpenAiResponses => match item["type"].as_str() {
                 Some("function_call") => calls.extend(texts(&item, "call_id", "name")),
                 Some("function_call_output") => results.extend(texts(&item, "call_id", "output")),
@@ -127,7 +139,8 @@ pub fn count_images(body: &Value, dialect: Dialect) -> usize {
     };
     items(body, dialect)
         .iter()
-        .filter(|message| message["role"] == "user")
+        // An entry of the model may name another role, which is repaired.
+        .filter(|message| message["role"] == "user" && message["type"] != "message.output")
         .filter_map(|message| message["content"].as_array())
         .map(|parts| parts.iter().filter(|part| shown(part)).count())
         .sum()
@@ -153,7 +166,8 @@ pub fn count_calls(body: &Value, dialect: Dialect) -> usize {
             Dialect::Gemini if message["role"] == "model" => {
                 count(&message["parts"], &|p| p["functionCall"].is_object())
             }
-            Dialect::OpenAiResponses => usize::from(message["type"] == "function_call"),
+            Dialect::OpenAiResponses | Dialect::GeminiInteractions => usize::from(message["type"] == "function_call"),
+            Dialect::MistralConversations => usize::from(message["type"] == "function.call"),
             _ => 0,
         })
         .sum()
@@ -170,10 +184,10 @@ fn r41_scalars_and_wrong_roots_are_errors() {
             "[]",
             "{}",
             "[null]",
-            "{\"messages\":null,\"contents\":null,\"input\":null}",
-            "{\"messages\":{},\"contents\":{},\"input\":{}}",
-            "{\"messages\":\"hi\",\"contents\":\"hi\",\"input\":\"hi\"}",
-            "{\"messages\":[[]],\"contents\":[[]],\"input\":[[]]}",
+            "{\"messages\":null,\"contents\":null,\"input\":null,\"inputs\":null}",
+            "{\"messages\":{},\"contents\":{},\"input\":{},\"inputs\":{}}",
+            "{\"messages\":\"hi\",\"contents\":\"hi\",\"input\":\"hi\",\"inputs\":\"hi\"}",
+            "{\"messages\":[[]],\"contents\":[[]],\"input\":[[]],\"inputs\":[[]]}",
             " \n{ \"messages\" : [ ] , \"a\" : 1 } ",
             "[{\"role\":\"user\",\"content\":\"x\",\"parts\":[{\"text\":\"x\"}]}]",
         ] {

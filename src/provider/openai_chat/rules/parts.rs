@@ -39,6 +39,9 @@ const COMPATIBLE: [CompatiblePart; 3] = [
 ];
 /// A removed part of at most this many bytes is kept as its JSON text.
 const MAX_QUOTED_BYTES: usize = 4096;
+/// The sentence about a part of an unknown type, which is kept.
+const UNKNOWN_PART: &str =
+    "Content parts of type '{}' are not in OpenAI's format, but some compatible servers accept them.";
 /// The beginning of a text part, up to its text.
 const TEXT_PART: &str = "{\"type\":\"text\",\"text\":";
 
@@ -76,11 +79,13 @@ pub(super) fn text_part(text: &str) -> String {
 }
 
 /// Reads the parts of one message and reports those that the provider rejects.
-pub(super) struct PartReader {
+pub(crate) struct PartReader {
     role: &'static str,
     /// The types that the role may hold, and those of a user message; none if any are accepted.
     allowed: Option<&'static [&'static str]>,
     allowed_for_user: Option<&'static [&'static str]>,
+    /// The sentence about a part of an unknown type, which is kept.
+    unknown_part: &'static str,
     kept: Vec<BodyPiece>,
     /// The list must be written anew from `kept`.
     is_changed: bool,
@@ -95,10 +100,16 @@ impl PartReader {
             role,
             allowed: allowed_parts(role),
             allowed_for_user: allowed_parts("user"),
+            unknown_part: UNKNOWN_PART,
             kept: Vec::new(),
             is_changed: false,
             moved_parts: Vec::new(),
         }
+    }
+
+    /// Sets the sentence about a part of an unknown type; `{}` stands for the type.
+    pub fn with_unknown_part(self, sentence: &'static str) -> Self {
+        Self { unknown_part: sentence, ..self }
     }
 
     pub fn read<'a>(&mut self, plan: &mut Plan<'a, '_>, content: JsonRef<'a>) {
@@ -161,9 +172,7 @@ impl PartReader {
         if is_media || !is_compatible || is_unknown(plan, part, &kind) {
             return self.remove(plan, part, &kind);
         }
-        let sentence =
-            "Content parts of type '{}' are not in OpenAI's format, but some compatible servers accept them.";
-        plan.report(Violation::warning(FindingCode::UnsupportedPart, sentence).at(part.object).quoting(&kind));
+        plan.report(Violation::warning(FindingCode::UnsupportedPart, self.unknown_part).at(part.object).quoting(&kind));
         self.keep(plan, part.object);
     }
 

@@ -2,12 +2,12 @@
 
 use super::call_items::{has_output, write_function_call, write_own_call};
 use crate::finding::{Action, Finding, FindingCode, Report};
-use crate::json::{ArrayWriter, JsonRef, JsonStr, ObjectWriter};
+use crate::json::{JsonRef, JsonStr, ObjectWriter};
 use crate::message::{Message, Part, PartBody, Phase, TemplateSlot, WireTemplate};
+use crate::provider::listed_parts::{continues_item, write_item};
 use crate::provider::neutral::text_of;
 use crate::provider::openai_responses::decode::raw_member;
 use crate::provider::spec::{EncodeContext, Wire};
-use crate::provider::wire_template::write_part;
 use crate::replay::DraftMessage;
 
 /// What an item of an answer is to the items beside it.
@@ -82,11 +82,6 @@ fn plan_items(item: &DraftMessage<'_>, report: &mut Report) -> Vec<PlannedItem> 
         planned.push(PlannedItem { class: class_of(part, item, report), from: at, to: at + 1, without_id: false });
     }
     planned
-}
-
-/// Returns true if a part is a further entry in the list of the item before it (see `decode.rs`).
-fn continues_item(part: &Part) -> bool {
-    part.template.as_ref().is_some_and(|template| matches!(template.0.first(), Some((_, TemplateSlot::Parts))))
 }
 
 fn class_of(part: &Part, item: &DraftMessage<'_>, report: &mut Report) -> ItemClass {
@@ -204,40 +199,6 @@ fn omit_orphaned_reasoning(items: &mut [PlannedItem], message: &Message, report:
             _ => item.without_id = lost_reasoning,
         }
     }
-}
-
-/// Writes an item in its original form; `parts` are the entries of its list.
-fn write_item(out: &mut String, parts: &[Part], template: &WireTemplate, without_id: bool) {
-    let mut object = ObjectWriter::new(out);
-    for (key, slot) in template.0.iter().filter(|(key, _)| !(without_id && key.inside() == "id")) {
-        let out = object.key_token(key.token());
-        match slot {
-            TemplateSlot::Raw(value) => out.push_str(value.as_str()),
-            TemplateSlot::Object(_) | TemplateSlot::Content => write_entries(out, parts, slot),
-            _ => out.push_str(parts.first().and_then(text_of).map_or("\"\"", JsonStr::token)),
-        }
-    }
-    object.end();
-}
-
-/// Writes the list of an item. `first_slot` is the form of its first entry; further entries have it in their template.
-fn write_entries(out: &mut String, parts: &[Part], first_slot: &TemplateSlot) {
-    let mut slot = first_slot;
-    let mut list = ArrayWriter::new(out);
-    for (at, part) in parts.iter().enumerate() {
-        if at > 0
-            && let Some((_, own)) = part.template.as_ref().and_then(|template| template.0.get(1))
-        {
-            slot = own;
-        }
-        let out = list.item();
-        match (slot, &part.body) {
-            (TemplateSlot::Object(template), _) => write_part(out, part, template, &[]),
-            (_, PartBody::Opaque(value)) => out.push_str(value.as_str()),
-            _ => out.push_str("null"),
-        }
-    }
-    list.end();
 }
 
 /// What a message of the model is, beside its text.

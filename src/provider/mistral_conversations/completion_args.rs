@@ -1,0 +1,95 @@
+//! `completion_args`: the member of a request that holds its settings and the tool choice, such as
+//! `{"max_tokens":1024,"tool_choice":"any"}` (client-python, `CompletionArgs`).
+
+use super::MistralConversations;
+use crate::finding::{Action, Finding, FindingCode, Report};
+use crate::json::{JsonRef, ObjectWriter};
+use crate::provider::request::{TOOL_CHOICE, ToolChoice, TranslatedParameter, left_out};
+use crate::provider::spec::{ParameterCodec, ToolCodec, ToolMembers, TranslateForeign};
+
+pub(super) const NAME: &str = "completion_args";
+
+/// The place of the tool choice.
+pub(super) const CHOICE_PLACE: &str = "completion_args.tool_choice";
+
+/// Translates a parameter of another dialect to a member of `completion_args`. Those of the chat endpoint have the same
+/// names.
+fn member_of(name: &str, translate: TranslateForeign<'_>) -> Option<TranslatedParameter> {
+    let found = translate(name)?;
+    let place = found.place.strip_prefix(NAME)?.strip_prefix('.')?;
+    Some(TranslatedParameter { place, ..found })
+}
+
+/// Returns true if a parameter is `completion_args` or is moved into it.
+pub(super) fn contains_parameter(name: &str, translate: TranslateForeign<'_>) -> bool {
+    name == NAME || name == TOOL_CHOICE || member_of(name, translate).is_some()
+}
+
+/// Writes `completion_args`: its own members unchanged, the parameters of other dialects that it lacks, and the tool
+/// choice. Returns the names of the only tools that the choice allows, if it names some: the member for the choice
+/// cannot.
+pub(super) fn write(
+    object: &mut ObjectWriter<'_>,
+    members: &ToolMembers<'_>,
+    report: &mut Report,
+) -> Option<Vec<String>> {
+    let native = members.params.find(NAME).filter(|args| args.is_object());
+    let mut moved: Vec<(TranslatedParameter, JsonRef<'_>)> = Vec::new();
+    for (key, value) in members.params.entries().filter(|(_, value)| !value.is_null()) {
+        let Some(member) = key.as_text().and_then(|key| member_of(&key, members.translate)) else { continue };
+        let is_given = native.is_some_and(|args| args.get(member.place).is_some());
+        if !is_given && moved.iter().all(|(other, _)| other.place != member.place) {
+            moved.push((member, value));
+        }
+    }
+    let mut written = String::new();
+    let mut out = ObjectWriter::new(&mut written);
+    out.copy_all(native.unwrap_or_default(), TOOL_CHOICE);
+    for (member, value) in moved {
+        out.raw(member.place, &MistralConversations.value(member.parameter, value));
+    }
+    let names = write_choice(&mut out, native, members, report);
+    out.end();
+    if written != "{}" || native.is_some() {
+        object.raw(NAME, &written);
+    }
+    names
+}
+
+/// Writes the tool choice: that of `completion_args`, or one beside it in the form of any dialect. Returns the names of
+/// the tools that it allows, if it names some.
+fn write_choice<'m>(
+    out: &mut ObjectWriter<'_>,
+    native: Option<JsonRef<'m>>,
+    members: &ToolMembers<'m>,
+    report: &mut Report,
+) -> Option<Vec<String>> {
+    let choice = |object: JsonRef<'_>| object.find(TOOL_CHOICE).is_some();
+    let (name, choice) = match native.filter(|args| choice(*args)) {
+        Some(args) => (CHOICE_PLACE, args.find(TOOL_CHOICE)?),
+        None => (TOOL_CHOICE, members.params.find(TOOL_CHOICE)?),
+    };
+    // No rule of Mistral's is known about its own member, and an agent has tools of its own.
+    let has_tools = members.tools.is_some() || members.params.find("agent_id").is_some();
+    if name == TOOL_CHOICE && !has_tools {
+        report.push(left_out(name, "rejected without tools"));
+        return None;
+    }
+    if MistralConversations.is_native_tool_choice(choice) {
+        out.json(TOOL_CHOICE, choice);
+        return None;
+    }
+    let read = (members.read_choice)(choice);
+    if !read.as_ref().is_some_and(|choice| MistralConversations.write_tool_choice(out, choice)) {
+        report.push(left_out(name, "in a form that this dialect does not have"));
+        return None;
+    }
+    let names = match read? {
+        ToolChoice::Named(tool) => vec![tool.into_owned()],
+        ToolChoice::Among { names, .. } => names,
+        ToolChoice::Auto | ToolChoice::None | ToolChoice::Any => return None,
+    };
+    let sentence = format!("`{name}` names tools, which this dialect cannot: only these tools are sent");
+    report.push(Finding::info(FindingCode::UnsupportedKey, sentence).with_action(Action::Rewritten));
+    Some(names)
+}

@@ -1,0 +1,76 @@
+//! Where a conversation has the parameters that dialects share.
+
+use super::{MistralConversations, completion_args};
+use crate::json::{JsonRef, ObjectWriter};
+use crate::provider::request::Parameter;
+use crate::provider::spec::{DefaultsContext, ParameterCodec, TranslateForeign};
+
+impl ParameterCodec for MistralConversations {
+    /// As in the provider's SDK. What is missing here has another meaning or other values.
+    fn place(&self, parameter: Parameter) -> Option<&'static str> {
+        Some(match parameter {
+            Parameter::Model => "model",
+            Parameter::Stream => "stream",
+            Parameter::Store => "store",
+            Parameter::Metadata => "metadata",
+            Parameter::MaxTokens | Parameter::MaxTokensLegacy => "completion_args.max_tokens",
+            Parameter::Temperature => "completion_args.temperature",
+            Parameter::TopP => "completion_args.top_p",
+            Parameter::Stop => "completion_args.stop",
+            Parameter::Seed => "completion_args.random_seed",
+            Parameter::FrequencyPenalty => "completion_args.frequency_penalty",
+            Parameter::PresencePenalty => "completion_args.presence_penalty",
+            Parameter::ResponseFormat => "completion_args.response_format",
+            // In the schema since 2026 (vercel/ai, `mistral-conversation-language-model.ts`).
+            Parameter::ReasoningEffort => "completion_args.reasoning_effort",
+            Parameter::Prediction => "completion_args.prediction",
+            Parameter::TopK
+            | Parameter::CandidateCount
+            | Parameter::ParallelToolCalls
+            | Parameter::SerialToolChoice
+            | Parameter::Verbosity
+            | Parameter::User
+            | Parameter::ServiceTier
+            | Parameter::PromptCacheKey
+            | Parameter::SafetyIdentifier
+            | Parameter::TopLogprobs => return None,
+        })
+    }
+
+    fn is_moved(&self, name: &str, translate: TranslateForeign<'_>) -> bool {
+        completion_args::contains_parameter(name, translate)
+    }
+
+    fn write_defaults(&self, object: &mut ObjectWriter<'_>, context: &mut DefaultsContext<'_>) {
+        if context.request.stream {
+            object.bool("stream", true);
+        }
+        // Each request has the whole conversation: the service has no use for a copy of each. Clients that send it
+        // whole do the same (vercel/ai, inspect_ai).
+        if !context.named.iter().any(|name| name == STORE) {
+            object.bool(STORE, false);
+        }
+    }
+}
+
+const STORE: &str = "store";
+
+/// The members of a request that continues a conversation (client-ts, `ConversationAppendRequest` and
+/// `ConversationRestartRequest`).
+const CONTINUING: [&str; 9] = [
+    STORE,
+    "stream",
+    "handoff_execution",
+    "completion_args",
+    "tool_confirmations",
+    "guardrails",
+    "metadata",
+    "from_entry_id",
+    "agent_version",
+];
+
+/// Returns true for the body of a request that continues a conversation without new entries.
+pub(super) fn continues_without_inputs(body: JsonRef<'_>) -> bool {
+    let is_continuing = |key: JsonRef<'_>| key.as_text().is_some_and(|key| CONTINUING.contains(&&*key));
+    body.entries().next().is_some() && body.entries().all(|(key, _)| is_continuing(key))
+}

@@ -1,0 +1,223 @@
+//! Gemini's interactions: what the rules repair, what they keep, and what a refusal heals.
+
+use crate::wire_bodies::{errors, repaired_body};
+use rethread::finding::Severity;
+use rethread::message::Dialect;
+use rethread::provider::{RepairOptions, heal, leave_out_refused, validate};
+use rethread::render::convert;
+use serde_json::{Value, json};
+
+const OWN: Dialect = Dialect::GeminiInteractions;
+
+fn user(text: &str) -> Value {
+    json!({ "type": "user_input", "content": [{ "type": "text", "text": text }] })
+}
+
+fn said(text: &str) -> Value {
+    json!({ "type": "model_output", "content": [{ "type": "text", "text": text }] })
+}
+
+fn thought(signature: &str) -> Value {
+    json!({ "type": "thought", "signature": signature })
+}
+
+fn call(id: &str) -> Value {
+    json!({ "type": "function_call", "id": id, "name": "f", "arguments": {} })
+}
+
+fn result(id: &str, value: Value) -> Value {
+    json!({ "type": "function_result", "call_id": id, "name": "f", "result": value })
+}
+
+fn body(steps: &[Value]) -> Value {
+    json!({ "model": "gemini-3.6-flash", "input": steps })
+}
+
+fn warnings(body: &Value) -> Vec<&'static str> {
+    let found = validate(body.to_string().as_bytes(), OWN);
+    found.iter().filter(|found| found.severity == Severity::Warning).map(|found| found.code.as_str()).collect()
+}
+
+/// The body that a refusal is healed to, and the next request with what was refused left out.
+fn healed(body: &Value, message: &str) -> Option<Value> {
+    let answer = json!({ "error": { "message": message, "code": "invalid_request" } }).to_string();
+    let sent = body.to_string();
+    let found = heal(sent.as_bytes(), OWN, answer.as_bytes(), &RepairOptions::default())?;
+    let (again, _) = leave_out_refused(sent.as_bytes(), OWN, &found.refused, &RepairOptions::default()).unwrap();
+    assert_eq!(again, found.body, "what was refused is sent again");
+    assert!(heal(&found.body, OWN, answer.as_bytes(), &RepairOptions::default()).is_none(), "healed twice");
+    Some(serde_json::from_slice(&found.body).unwrap())
+}
+
+#[test]
+fn r40_a_result_among_the_contents_of_the_user_is_that_of_its_call() {
+    let given = body(&[
+        user("Weather?"),
+        thought("c2ln"),
+        call("a"),
+        call("b"),
+        json!({ "type": "user_input", "content": [
+            { "type": "text", "text": "So?" }, result("a", json!("21")), result("b", json!([])), { "type": "image", "uri": "https://x/y.png" },
+        ] }),
+    ]);
+    let expected = json!([
+        user("Weather?"),
+        thought("c2ln"),
+        call("a"),
+        call("b"),
+        result("a", json!("21")),
+        result("b", json!([])),
+        user("So?"),
+        { "type": "user_input", "content": [{ "type": "image", "uri": "https://x/y.png" }] },
+    ]);
+    assert_eq!(repaired_body(&given, OWN), expected);
+    assert!(!errors(&given, OWN).contains(&"dangling_call"));
+    // One result of each call, in every dialect.
+    for to in Dialect::ALL {
+        let (out, _) = convert(given.to_string().as_bytes(), OWN, to, &RepairOptions::default()).unwrap();
+        let out = String::from_utf8(out).unwrap();
+        assert!(!out.contains("no recorded result") && out.contains("21"), "{to:?} {out}");
+    }
+}
+
+#[test]
+fn r41_a_result_without_a_name_is_kept_and_a_refusal_names_it() {
+    let unnamed = json!({ "type": "function_result", "call_id": "a", "result": "21" });
+    let given = body(&[user("Weather?"), thought("c2ln"), call("a"), unnamed.clone()]);
+    assert_eq!((repaired_body(&given, OWN), warnings(&given)), (given["input"].clone(), vec!["malformed"]));
+    let named = body(&[user("Weather?"), thought("c2ln"), call("a"), result("a", json!("21"))]);
+    assert_eq!(healed(&given, "Invalid input received"), Some(named.clone()));
+    assert_eq!(healed(&named, "Invalid input received"), None);
+    // Nothing is known of a call that Google has.
+    let held = json!({ "model": "m", "previous_interaction_id": "v1_1", "input": [unnamed] });
+    assert_eq!(healed(&held, "Invalid input received"), None);
+}
+
+#[test]
+fn r41_r74_a_call_without_a_signature_is_kept_and_a_refusal_makes_it_a_text() {
+    const REFUSED: &str = "Request contains an invalid argument.";
+    let given = body(&[
+        user("Weather?"),
+        call("a"),
+        call("b"),
+        result("b", json!([{ "type": "text", "text": "9" }])),
+        result("a", json!({ "n": 1 })),
+    ]);
+    assert_eq!((repaired_body(&given, OWN), warnings(&given)), (given["input"].clone(), vec!["unsigned_thinking"]));
+    let mut texts = json!([
+        user("Weather?"),
+        said("Called f({})."),
+        said("Called f({})."),
+        user("Result of f:"),
+        user("Result of f: {\"n\":1}")
+    ]);
+    texts[3]["content"].as_array_mut().unwrap().push(json!({ "type": "text", "text": "9" }));
+    for message in [REFUSED, "Function call is missing a thought_signature in functionCall parts."] {
+        assert_eq!(healed(&given, message).unwrap()["input"], texts);
+    }
+    // An empty signature is none, and a thought with one is refused.
+    let empty =
+        body(&[user("Hi"), json!({ "type": "thought", "signature": "", "summary": [] }), said("Yes"), user("And?")]);
+    assert_eq!(healed(&empty, REFUSED).unwrap()["input"], json!([user("Hi"), said("Yes"), user("And?")]));
+    // A thought signs all calls of its run, and those of an earlier turn are not checked before a refusal.
+    let signed =
+        body(&[user("Hi"), thought("c2ln"), call("a"), call("b"), result("a", json!("1")), result("b", json!("2"))]);
+    assert_eq!((warnings(&signed), healed(&signed, REFUSED)), (vec![], None));
+    let own = json!({ "type": "function_call", "id": "a", "name": "f", "arguments": {}, "signature": "c2ln" });
+    assert_eq!(warnings(&body(&[user("Hi"), own, result("a", json!("1"))])), Vec::<&str>::new());
+    assert_eq!(warnings(&body(&[user("Hi"), call("a"), result("a", json!("1")), user("Hi")])), Vec::<&str>::new());
+    let second =
+        body(&[user("Hi"), thought("c2ln"), call("a"), result("a", json!("1")), call("b"), result("b", json!("2"))]);
+    assert_eq!(warnings(&second), ["unsigned_thinking"]);
+    let older = json!({ "model": "gemini-2.5-flash", "input": given["input"] });
+    assert_eq!(warnings(&older), Vec::<&str>::new());
+}
+
+#[test]
+fn r74_a_refused_signature_leaves_no_call_without_one() {
+    let error = json!({ "type": "function_result", "call_id": "a", "name": "f", "result": "no", "is_error": true });
+    let given = body(&[user("Hi"), thought("QUFB"), call("a"), error, said("Well."), user("And?")]);
+    let texts = [user("Hi"), said("Called f({})."), user("Error of f: no"), said("Well."), user("And?")];
+    assert_eq!(healed(&given, "Corrupted thought signature."), Some(body(&texts)));
+}
+
+#[test]
+fn r74_the_older_form_is_healed_by_the_rules() {
+    let older = json!({ "model": "m", "input": [{ "role": "user", "content": "Hi" }] });
+    let message = "The legacy Interactions API schema is no longer supported. Please upgrade your client SDK.";
+    let answer = json!({ "error": { "message": message, "code": "invalid_request" } }).to_string();
+    let found = heal(older.to_string().as_bytes(), OWN, answer.as_bytes(), &RepairOptions::default()).unwrap();
+    assert_eq!(serde_json::from_slice::<Value>(&found.body).unwrap(), json!({ "model": "m", "input": [user("Hi")] }));
+    assert!(found.report[0].message.contains("rule `malformed`"), "{:?}", found.report);
+}
+
+#[test]
+fn r40_a_call_and_its_result_are_renamed_together() {
+    let named = |name: &str| {
+        let mut steps = [user("Hi"), thought("c2ln"), call("a"), result("a", json!("21"))];
+        steps[2]["name"] = json!(name);
+        steps[3]["name"] = json!(name);
+        body(&steps)
+    };
+    for (given, expected) in [("get weather", "get_weather"), ("ns.get weather:x", "ns.get_weather:x"), ("", "unknown")]
+    {
+        let mut wanted = named(expected);
+        if given.is_empty() {
+            // The types allow a result without a name.
+            wanted["input"][3]["name"] = json!("");
+        }
+        assert_eq!(repaired_body(&named(given), OWN), wanted["input"]);
+    }
+    for valid in ["1st", "-x", "ns.get:weather"] {
+        assert_eq!(repaired_body(&named(valid), OWN), named(valid)["input"]);
+    }
+}
+
+#[test]
+fn r40_a_result_is_a_text_an_object_or_contents() {
+    let with = |value: Value| body(&[user("Hi"), thought("c2ln"), call("a"), result("a", value)]);
+    let text = |text: &str| json!({ "type": "text", "text": text });
+    for (given, expected) in [
+        (json!(["a", 1, null]), json!([text("a"), text("1")])),
+        (json!([{ "temp": 21 }]), json!([text("{\"temp\":21}")])),
+        (json!([{ "type": "output_text", "text": "x" }]), json!([text("x")])),
+        (json!([{ "type": "text" }]), json!([])),
+        (json!([{ "type": "text", "text": 5 }]), json!([text("5")])),
+        (json!(5), json!("5")),
+    ] {
+        assert_eq!(repaired_body(&with(given.clone()), OWN)[3]["result"], expected, "{given}");
+        let (out, _) =
+            convert(with(given.clone()).to_string().as_bytes(), OWN, OWN, &RepairOptions::default()).unwrap();
+        assert!(errors(&serde_json::from_slice(&out).unwrap(), OWN).is_empty(), "{given}");
+    }
+    for valid in [json!("a"), json!({ "temp": [21] }), json!([]), json!([text("a"), { "type": "video", "uri": "u" }])] {
+        assert_eq!(repaired_body(&with(valid.clone()), OWN)[3]["result"], valid);
+    }
+}
+
+#[test]
+fn r41_a_step_without_contents_is_kept() {
+    let failed = json!({ "type": "model_output", "content": [], "error": { "code": 3, "message": "no" } });
+    let steps = [
+        user("Hi"),
+        failed,
+        json!({ "type": "model_output", "content": [] }),
+        json!({ "type": "user_input" }),
+        user("So?"),
+    ];
+    assert_eq!(repaired_body(&body(&steps), OWN), json!(steps));
+    let left = [user("Hi"), json!({ "type": "user_input", "content": [{ "type": "text" }] })];
+    assert_eq!(repaired_body(&body(&left), OWN), json!([user("Hi")]));
+}
+
+#[test]
+fn r40_a_call_that_google_has_gets_one_result() {
+    let held = |steps: &[Value]| json!({ "previous_interaction_id": "v1_1", "input": steps });
+    let one = held(&[result("a", json!("1")), result("b", json!("2"))]);
+    assert_eq!(repaired_body(&one, OWN), one["input"]);
+    let two = held(&[result("a", json!("1")), result("a", json!("2"))]);
+    assert_eq!(
+        (errors(&two, OWN), repaired_body(&two, OWN)),
+        (vec!["duplicate_result"], json!([result("a", json!("1"))]))
+    );
+}
