@@ -16,6 +16,7 @@ use crate::json::{Json, JsonKind, JsonRef, JsonStr};
 use crate::message::{Dialect, Part, PartBody, Role, TemplateSlot, WireTemplate};
 use crate::provider::wire_template::{matches_pattern, template_with_slots};
 use crate::tool::Arguments;
+use std::collections::BTreeSet;
 
 /// Steps as they are encoded without a template. These need none.
 const PLAIN_INPUT: &str = r##"{"type":"user_input","content":#parts}"##;
@@ -49,6 +50,27 @@ pub(super) fn decode(wires: &[JsonRef<'_>], items: &mut Vec<Incoming>) {
     }
     decoder.end_answer();
     decoder.end_loose();
+}
+
+/// Decodes the steps of an answer. A call with a result among them was run by the service: both are opaque parts, in
+/// their places, so that no run executes the call again.
+pub(super) fn decode_answer(wires: &[JsonRef<'_>], items: &mut Vec<Incoming>) {
+    let results = wires.iter().filter(|wire| StepKind::of(**wire) == StepKind::FunctionResult);
+    let executed: BTreeSet<String> = results.map(|result| result.string("call_id")).collect();
+    let mut decoder = StepDecoder { items, answer: Vec::new(), loose: Vec::new() };
+    for wire in wires {
+        match StepKind::of(*wire) {
+            StepKind::FunctionResult => decoder.answer.push(opaque(*wire)),
+            StepKind::FunctionCall if executed.contains(&wire.string("id")) => decoder.answer.push(opaque(*wire)),
+            _ => decoder.step(*wire),
+        }
+    }
+    decoder.end_answer();
+    decoder.end_loose();
+}
+
+fn opaque(wire: JsonRef<'_>) -> IncomingPart {
+    IncomingPart::Part(PartBody::Opaque(wire.to_owned()).into())
 }
 
 fn user_message(parts: Vec<IncomingPart>, template: Option<WireTemplate>) -> Incoming {
@@ -162,7 +184,7 @@ fn decode_answer_step(wire: JsonRef<'_>, kind: StepKind, parts: &mut Vec<Incomin
         StepKind::ModelOutput if contents_of(wire).any(is_visible) => decode_model_output(wire, parts),
         StepKind::Thought => decode_thought(wire, parts),
         StepKind::FunctionCall => parts.push(IncomingPart::Call(decode_call(wire))),
-        _ => parts.push(IncomingPart::Part(PartBody::Opaque(wire.to_owned()).into())),
+        _ => parts.push(opaque(wire)),
     }
 }
 

@@ -20,6 +20,7 @@ use crate::provider::stream::{
     AnswerBlock, AnswerReader, AnswerStatus, Assembled, LatestPositions, MetaMembers, ResponseMeta, StreamEvent,
     WireError, malformed, read_error,
 };
+use std::collections::BTreeSet;
 use step::StreamStep;
 
 const META_MEMBERS: MetaMembers = MetaMembers { id: "id", model: "model" };
@@ -116,9 +117,10 @@ impl AnswerReader for InteractionsAssembler {
         let status = self.status(stopped);
         let is_complete = status == AnswerStatus::Complete;
         let (mut text, mut calls) = (String::new(), Vec::new());
+        let executed = self.executed_calls(is_complete);
         for step in &self.steps {
             step.push_text(&mut text);
-            calls.extend(step.assemble_call(is_complete));
+            calls.extend(step.assemble_call(is_complete).filter(|call| !executed.contains(&call.call_id)));
         }
         self.meta.assembled(status, &text, calls, self.wire(is_complete))
     }
@@ -220,6 +222,10 @@ impl InteractionsAssembler {
         // The event at the end of a stream need not have the steps.
         if self.steps.is_empty() {
             for step in list_of(interaction).unwrap_or_default().items() {
+                // The last one may be cut off.
+                if let Some(before) = self.steps.last_mut() {
+                    before.close(out);
+                }
                 self.start(None, step, out);
             }
         }
@@ -252,12 +258,28 @@ impl InteractionsAssembler {
         }
     }
 
+    /// Returns the ids of the calls that the service has run itself: their results are in the answer. Google's page on its
+    /// Antigravity agent (2026-09): "Find function calls that do not have a matching function result. Filesystem tools
+    /// (like write_to_file) are also represented as function calls but are executed automatically by the environment."
+    fn executed_calls(&self, is_complete: bool) -> BTreeSet<String> {
+        let results = self.steps.iter().filter(|step| !step.is_call() && step.is_sent(is_complete));
+        results.filter_map(StreamStep::pairing_id).collect()
+    }
+
     /// Returns the steps for the next request.
     fn wire(&self, is_complete: bool) -> Option<Json> {
         let mut wire = String::new();
         let mut list = ArrayWriter::new(&mut wire);
-        for step in self.steps.iter().filter(|step| step.is_sent(is_complete)) {
-            step.write(list.item());
+        let executed = self.executed_calls(is_complete);
+        // A result needs its call.
+        let is_lost = |step: &&StreamStep| step.is_call() && !step.is_sent(true);
+        let lost: BTreeSet<String> = self.steps.iter().filter(is_lost).filter_map(StreamStep::pairing_id).collect();
+        for step in &self.steps {
+            let id = step.pairing_id();
+            let is_executed = id.as_ref().is_some_and(|id| executed.contains(id));
+            if step.is_sent(is_complete || is_executed) && !id.is_some_and(|id| lost.contains(&id)) {
+                step.write(list.item());
+            }
         }
         list.end();
         (wire.len() > "[]".len()).then(|| Json::trusted(wire))

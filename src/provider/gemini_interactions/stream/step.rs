@@ -4,7 +4,7 @@ use crate::json::{Json, JsonRef, JsonStr, ObjectWriter};
 use crate::message::PartBody;
 use crate::provider::gemini_interactions::media::decode_content;
 use crate::provider::gemini_interactions::step::{
-    CONTENT_TYPES, FUNCTION_CALL, MODEL_OUTPUT, SIGNATURE, StepKind, THOUGHT,
+    CONTENT_TYPES, FUNCTION_CALL, FUNCTION_RESULT, MODEL_OUTPUT, SIGNATURE, StepKind, THOUGHT,
 };
 use crate::provider::stream::{
     AnswerBlock, AssembledCall, BlockBody, StreamEvent, StreamedFields, StringBuffer, inside, keep_lone_surrogates,
@@ -125,6 +125,16 @@ impl StreamStep {
 
     pub fn is_call(&self) -> bool {
         matches!(self.kind, StreamStepKind::Call(_))
+    }
+
+    /// Returns the id that a call and its result share; none for another step.
+    pub fn pairing_id(&self) -> Option<String> {
+        let id = match self.kind {
+            StreamStepKind::Call(_) => self.call_id(),
+            StreamStepKind::Other if self.fields.decoded("type") == FUNCTION_RESULT => self.fields.decoded("call_id"),
+            _ => return None,
+        };
+        Some(id).filter(|id| !id.is_empty())
     }
 
     /// Sets the arguments that came in one piece. Those of a start, `{}`, are a placeholder if deltas follow.

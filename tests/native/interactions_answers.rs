@@ -1,0 +1,101 @@
+//! Answers of Gemini's interactions: what is read of them, what of them is sent again, and what a run may execute.
+
+use crate::wire_cases::Stored;
+use rethread::history::Incoming;
+use rethread::message::Dialect;
+use rethread::provider::{Assembled, StreamAssembler, StreamEvent, decode_answer, read_response};
+use serde_json::{Value, json};
+
+const OWN: Dialect = Dialect::GeminiInteractions;
+
+fn said(text: &str) -> Value {
+    json!({ "type": "model_output", "content": [{ "type": "text", "text": text }] })
+}
+
+fn user(text: &str) -> Value {
+    json!({ "type": "user_input", "content": [{ "type": "text", "text": text }] })
+}
+
+fn call(id: &str) -> Value {
+    json!({ "type": "function_call", "id": id, "name": "write_to_file", "arguments": { "n": 1 } })
+}
+
+fn result(id: &str) -> Value {
+    json!({ "type": "function_result", "call_id": id, "name": "write_to_file", "result": "ok" })
+}
+
+fn whole(body: &Value) -> Assembled {
+    read_response(OWN, body.to_string().as_bytes())
+}
+
+/// The answer that these events are, and what was emitted.
+fn streamed(events: &[Value]) -> (Assembled, Vec<StreamEvent>) {
+    let (mut assembler, mut out) = (StreamAssembler::new(OWN), Vec::new());
+    for event in events {
+        assembler.push(format!("data: {event}\n\n").as_bytes(), &mut out);
+    }
+    (assembler.finish(), out)
+}
+
+/// The events of a stream of these steps, each with its deltas, up to a status.
+fn events(steps: &[(Value, &[Value])], status: &str) -> Vec<Value> {
+    let mut events = vec![json!({ "event_type": "interaction.created", "interaction": { "id": "i", "status": "in_progress" } })];
+    for (index, (step, deltas)) in steps.iter().enumerate() {
+        events.push(json!({ "event_type": "step.start", "index": index, "step": step }));
+        events.extend(deltas.iter().map(|delta| json!({ "event_type": "step.delta", "index": index, "delta": delta })));
+        events.push(json!({ "event_type": "step.stop", "index": index }));
+    }
+    events.push(json!({ "event_type": "interaction.completed", "interaction": { "id": "i", "status": status } }));
+    events
+}
+
+fn sent(got: &Assembled) -> Value {
+    got.wire.as_ref().map_or(Value::Null, |wire| serde_json::from_str(wire.as_str()).unwrap())
+}
+
+/// The input of the next request, after an answer and a result of each of its calls.
+fn next_input(got: &Assembled) -> Value {
+    let mut stored = Stored::of(OWN, &json!({ "input": [user("Write it")] }));
+    let answer = decode_answer(OWN, got.wire.as_ref().unwrap().view()).unwrap();
+    stored.append_items(vec![Incoming::Message(answer)]);
+    for call in &got.calls {
+        stored.append(OWN, &json!({ "input": [result(&call.call_id)] }).to_string());
+    }
+    stored.append(OWN, &json!({ "input": [user("And?")] }).to_string());
+    stored.body(OWN)["input"].clone()
+}
+
+#[test]
+fn r65_a_call_that_the_service_has_run_is_not_run_again_and_stays_in_place() {
+    let steps = [call("a"), result("a"), said("Done.")];
+    let body = json!({ "id": "i", "status": "completed", "steps": steps });
+    let (streamed_answer, _) = streamed(&events(
+        &[
+            (json!({ "type": "function_call", "id": "a", "name": "write_to_file" }), &[
+                json!({ "type": "arguments_delta", "arguments": "{\"n\":1}" }),
+            ]),
+            (json!({ "type": "function_result", "call_id": "a", "name": "write_to_file" }), &[
+                json!({ "type": "function_result", "call_id": "a", "result": "ok" }),
+            ]),
+            (json!({ "type": "model_output" }), &[json!({ "type": "text", "text": "Done." })]),
+        ],
+        "completed",
+    ));
+    for got in [whole(&body), streamed_answer] {
+        assert!(got.calls.is_empty(), "{:?}", got.calls);
+        assert_eq!(sent(&got), json!(steps));
+        assert_eq!(next_input(&got), json!([user("Write it"), steps[0], steps[1], steps[2], user("And?")]));
+    }
+    // One of two calls waits for the application.
+    let steps = [call("a"), result("a"), call("b")];
+    let got = whole(&json!({ "id": "i", "status": "requires_action", "steps": steps }));
+    assert_eq!(got.calls.iter().map(|call| (&*call.call_id, call.executable)).collect::<Vec<_>>(), [("b", true)]);
+    assert_eq!(next_input(&got), json!([user("Write it"), steps[0], steps[1], steps[2], result("b"), user("And?")]));
+    // What the service has run is kept of an answer that was cut off; a call that waits is not.
+    let got = whole(&json!({ "id": "i", "status": "incomplete", "steps": steps }));
+    assert_eq!(sent(&got), json!(steps[..2]));
+    // Nothing is left of a call that cannot be sent.
+    let broken = json!({ "type": "function_call", "id": "a", "name": "write_to_file", "arguments": 1 });
+    let got = whole(&json!({ "id": "i", "status": "completed", "steps": [broken, result("a"), said("Done.")] }));
+    assert_eq!((sent(&got), got.calls.len()), (json!([said("Done.")]), 0));
+}
