@@ -93,52 +93,81 @@ fn r41_a_result_without_a_name_is_kept_and_a_refusal_names_it() {
     assert_eq!(healed(&held, "Invalid input received"), None);
 }
 
+const UNSIGNED: &str = "Request contains an invalid argument.";
+const CORRUPTED: &str = "Corrupted thought signature.";
+const PLACEHOLDER: &str = "skip_thought_signature_validator";
+
 #[test]
-fn r41_r74_a_call_without_a_signature_is_kept_and_a_refusal_makes_it_a_text() {
-    const REFUSED: &str = "Request contains an invalid argument.";
+fn r41_r74_a_call_without_a_signature_is_kept_and_a_refusal_adds_the_placeholder() {
     let given = body(&[
         user("Weather?"),
+        said("I look."),
         call("a"),
         call("b"),
         result("b", json!([{ "type": "text", "text": "9" }])),
         result("a", json!({ "n": 1 })),
+        call("c"),
+        result("c", json!("1")),
     ]);
-    assert_eq!((repaired_body(&given, OWN), warnings(&given)), (given["input"].clone(), vec!["unsigned_thinking"]));
-    let mut texts = json!([
-        user("Weather?"),
-        said("Called f({})."),
-        said("Called f({})."),
-        user("Result of f:"),
-        user("Result of f: {\"n\":1}")
-    ]);
-    texts[3]["content"].as_array_mut().unwrap().push(json!({ "type": "text", "text": "9" }));
-    for message in [REFUSED, "Function call is missing a thought_signature in functionCall parts."] {
-        assert_eq!(healed(&given, message).unwrap()["input"], texts);
+    assert_eq!(repaired_body(&given, OWN), given["input"]);
+    assert_eq!(warnings(&given), ["unsigned_thinking", "unsigned_thinking"]);
+    let mut expected = given["input"].as_array().unwrap().clone();
+    expected.insert(6, thought(PLACEHOLDER));
+    expected.insert(1, thought(PLACEHOLDER));
+    for message in [UNSIGNED, "Function call is missing a thought_signature in functionCall parts."] {
+        assert_eq!(healed(&given, message), Some(body(&expected)));
     }
     // An empty signature is none, and a thought with one is refused.
-    let empty =
-        body(&[user("Hi"), json!({ "type": "thought", "signature": "", "summary": [] }), said("Yes"), user("And?")]);
-    assert_eq!(healed(&empty, REFUSED).unwrap()["input"], json!([user("Hi"), said("Yes"), user("And?")]));
-    // A thought signs all calls of its run, and those of an earlier turn are not checked before a refusal.
-    let signed =
-        body(&[user("Hi"), thought("c2ln"), call("a"), call("b"), result("a", json!("1")), result("b", json!("2"))]);
-    assert_eq!((warnings(&signed), healed(&signed, REFUSED)), (vec![], None));
-    let own = json!({ "type": "function_call", "id": "a", "name": "f", "arguments": {}, "signature": "c2ln" });
-    assert_eq!(warnings(&body(&[user("Hi"), own, result("a", json!("1"))])), Vec::<&str>::new());
-    assert_eq!(warnings(&body(&[user("Hi"), call("a"), result("a", json!("1")), user("Hi")])), Vec::<&str>::new());
-    let second =
-        body(&[user("Hi"), thought("c2ln"), call("a"), result("a", json!("1")), call("b"), result("b", json!("2"))]);
-    assert_eq!(warnings(&second), ["unsigned_thinking"]);
-    let older = json!({ "model": "gemini-2.5-flash", "input": given["input"] });
-    assert_eq!(warnings(&older), Vec::<&str>::new());
+    let empty = json!({ "type": "thought", "signature": "", "summary": [] });
+    let finished = body(&[user("Hi"), empty.clone(), said("Yes"), user("And?")]);
+    assert_eq!(healed(&finished, UNSIGNED), Some(body(&[user("Hi"), said("Yes"), user("And?")])));
+    let open = body(&[user("Hi"), empty, call("a"), result("a", json!("1"))]);
+    let signed = [user("Hi"), thought(PLACEHOLDER), call("a"), result("a", json!("1"))];
+    assert_eq!(healed(&open, UNSIGNED), Some(body(&signed)));
 }
 
 #[test]
-fn r74_a_refused_signature_leaves_no_call_without_one() {
+fn r41_r74_what_is_signed_is_the_same_before_and_after_a_refusal() {
+    let accepted = |steps: &[Value]| {
+        let given = body(steps);
+        assert_eq!((warnings(&given), healed(&given, UNSIGNED)), (vec![], None), "{given}");
+    };
+    let (a, b) = (result("a", json!("1")), result("b", json!("2")));
+    let own = json!({ "type": "function_call", "id": "a", "name": "f", "arguments": {}, "signature": "c2ln" });
+    // A thought signs all calls of its run, as the first call does.
+    accepted(&[user("Hi"), thought("c2ln"), call("a"), call("b"), a.clone(), b.clone()]);
+    accepted(&[user("Hi"), own, call("b"), a.clone(), b.clone()]);
+    // Turns that are finished are not checked. An id may return in a later turn.
+    accepted(&[user("Hi"), call("a"), a.clone(), user("Hi")]);
+    accepted(&[user("Hi"), call("a"), a.clone(), user("Hi"), thought("c2ln"), call("a"), a.clone()]);
+    let second = [user("Hi"), thought("c2ln"), call("a"), a.clone(), call("b"), b];
+    assert_eq!(warnings(&body(&second)), ["unsigned_thinking"]);
+    let older = json!({ "model": "gemini-2.5-flash", "input": [user("Hi"), call("a"), a] });
+    assert_eq!((warnings(&older), healed(&older, UNSIGNED)), (vec![], None));
+}
+
+#[test]
+fn r74_the_mark_of_unsigned_steps_is_not_that_of_generate_content() {
+    let given = json!({ "model": "gemini-3.6-flash", "contents": [{ "role": "user", "parts": [{ "text": "Hi" }] },
+        { "role": "model", "parts": [{ "functionCall": { "name": "f", "args": {} } }] },
+        { "role": "user", "parts": [{ "functionResponse": { "name": "f", "response": {} } }] }] });
+    let answer = br#"{"error":{"message":"Function call is missing a thought_signature in functionCall parts."}}"#;
+    let options = RepairOptions::default();
+    let found = heal(given.to_string().as_bytes(), Dialect::Gemini, answer, &options).unwrap();
+    let steps = body(&[user("Hi"), call("a"), result("a", json!("1"))]).to_string();
+    assert_eq!(leave_out_refused(steps.as_bytes(), OWN, &found.refused, &options), None);
+}
+
+#[test]
+fn r74_a_refused_signature_leaves_no_call_of_the_turn_without_one() {
     let error = json!({ "type": "function_result", "call_id": "a", "name": "f", "result": "no", "is_error": true });
-    let given = body(&[user("Hi"), thought("QUFB"), call("a"), error, said("Well."), user("And?")]);
-    let texts = [user("Hi"), said("Called f({})."), user("Error of f: no"), said("Well."), user("And?")];
-    assert_eq!(healed(&given, "Corrupted thought signature."), Some(body(&texts)));
+    let open = body(&[user("Hi"), thought("QUFB"), call("a"), error.clone()]);
+    let signed = body(&[user("Hi"), thought(PLACEHOLDER), call("a"), error.clone()]);
+    assert_eq!(healed(&open, CORRUPTED), Some(signed));
+    // Nobody checks the calls of a turn that is finished.
+    let finished = body(&[user("Hi"), thought("QUFB"), call("a"), error.clone(), said("Well."), user("And?")]);
+    let bare = body(&[user("Hi"), call("a"), error, said("Well."), user("And?")]);
+    assert_eq!(healed(&finished, CORRUPTED), Some(bare));
 }
 
 #[test]

@@ -11,23 +11,23 @@ use crate::json::JsonRef;
 use crate::provider::gemini::refusals::{PAIRS_REFUSED, SIGNATURE_REFUSED};
 use crate::provider::healing::{Cure, Remedy, by_rules, signature_mark};
 use names::name_results;
-use signatures::leave_out_signatures;
+use signatures::replace_signatures;
 
 pub(super) const REMEDIES: &[Remedy] = &[
     Remedy {
         sentences: SIGNATURE_REFUSED,
         codes: &[],
         rule: "invalid_thought_signature",
-        done: "signatures are left out, and calls that then have none are texts",
-        cure: |cure, _| leave_out_signatures(cure, &|_| true, false),
+        done: "signatures are left out, and Google's placeholder is before the calls that then have none",
+        cure: |cure, _| replace_signatures(cure, &|_| true, false),
     },
     Remedy {
         // The second sentence names no cause. It is cured only in a body with an unsigned thought or call.
         sentences: &[&["missing a thought_signature"], &["request contains an invalid argument"]],
         codes: &[],
         rule: "unsigned_thinking",
-        done: "thoughts without a signature are left out, and calls without one are texts",
-        cure: |cure, _| leave_out_signatures(cure, &|_| false, true),
+        done: "thoughts without a signature are left out, and Google's placeholder is before calls without one",
+        cure: |cure, _| replace_signatures(cure, &|_| false, true),
     },
     Remedy {
         sentences: &[&["invalid input received"]],
@@ -57,7 +57,7 @@ pub(super) fn leave_out_refused(cure: &mut Cure<'_>, refused: &[String]) {
     let has = |mark: &str| refused.iter().any(|other| other == mark);
     let is_refused = |signature: JsonRef<'_>| has(&signature_mark(signature.as_raw()));
     let refuses_unsigned = has(&signatures::unsigned_mark(cure.body));
-    leave_out_signatures(cure, &is_refused, refuses_unsigned);
+    replace_signatures(cure, &is_refused, refuses_unsigned);
     if has(names::UNNAMED_MARK) {
         name_results(cure);
     }

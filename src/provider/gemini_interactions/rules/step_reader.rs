@@ -21,7 +21,8 @@ pub(super) struct StepReader<'p, 'a, 'o> {
     /// The calls of the current turn that are the first of their run without a signature before them. The current turn
     /// begins after the last step with what the user says.
     pub unsigned: Vec<JsonRef<'a>>,
-    /// The run has a signature, or a call without one that is noted.
+    /// The run has a signed thought or a call, after which no call of it needs a signature: the first of parallel calls
+    /// has it for all.
     is_signature_settled: bool,
     /// The list has steps, so that a content needs one around it.
     has_steps: bool,
