@@ -1,8 +1,9 @@
 //! Answers of Gemini's interactions: what is read of them, what of them is sent again, and what a run may execute.
 
-use crate::wire_cases::Stored;
-use rethread::history::Incoming;
-use rethread::message::Dialect;
+use crate::wire_cases::{Stored, with_params};
+use rethread::history::{HistoryEntry, Incoming, JoinBase, Origin, join};
+use rethread::id::CountingIds;
+use rethread::message::{AnswerMeta, Dialect};
 use rethread::provider::{Assembled, StreamAssembler, StreamEvent, decode_answer, read_response};
 use serde_json::{Value, json};
 
@@ -98,4 +99,32 @@ fn r65_a_call_that_the_service_has_run_is_not_run_again_and_stays_in_place() {
     let broken = json!({ "type": "function_call", "id": "a", "name": "write_to_file", "arguments": 1 });
     let got = whole(&json!({ "id": "i", "status": "completed", "steps": [broken, result("a"), said("Done.")] }));
     assert_eq!((sent(&got), got.calls.len()), (json!([said("Done.")]), 0));
+}
+
+#[test]
+fn r42_the_signature_of_a_result_goes_to_its_maker_alone() {
+    let mut signed = result("a");
+    signed["signature"] = json!("UzI=");
+    let maker = with_params(OWN, r#"{"model":"gemini-3.6-flash"}"#);
+    let other = with_params(OWN, r#"{"model":"gemini-3.8-flash"}"#);
+    // The application's own result, and one of a call that the service has run.
+    let waits = (vec![call("a")], vec![signed.clone()]);
+    let executed = (vec![call("a"), signed.clone(), said("Done.")], vec![]);
+    for (steps, results) in [waits, executed] {
+        let got = whole(&json!({ "id": "i", "status": "completed", "steps": steps }));
+        let answer = decode_answer(OWN, got.wire.as_ref().unwrap().view()).unwrap();
+        let mut stored = Stored::of(OWN, &json!({ "input": [user("Write it")] }));
+        let joined =
+            join(JoinBase::history(&stored.history), vec![Incoming::Message(answer)], &Origin::default(), &CountingIds::default());
+        for mut entry in joined.entries {
+            if let HistoryEntry::Message(message) = &mut entry {
+                message.answer = Some(Box::new(AnswerMeta { maker: Some(maker.maker()), ..AnswerMeta::default() }));
+            }
+            stored.history.apply(entry);
+        }
+        stored.append(OWN, &json!({ "input": [results, vec![user("And?")]].concat() }).to_string());
+        assert!(stored.bytes_for(&maker, &[]).0.contains("UzI="));
+        let (elsewhere, _) = stored.bytes_for(&other, &[]);
+        assert!(!elsewhere.contains("UzI=") && elsewhere.contains("function_result"), "{elsewhere}");
+    }
 }

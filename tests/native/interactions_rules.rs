@@ -171,6 +171,15 @@ fn r74_a_refused_signature_leaves_no_call_of_the_turn_without_one() {
 }
 
 #[test]
+fn r74_the_refused_signature_of_a_result_is_left_out() {
+    let mut signed = result("a", json!("21"));
+    signed["signature"] = json!("UzI=");
+    let given = body(&[user("Hi"), thought(PLACEHOLDER), call("a"), signed]);
+    let bare = body(&[user("Hi"), thought(PLACEHOLDER), call("a"), result("a", json!("21"))]);
+    assert_eq!(healed(&given, CORRUPTED), Some(bare));
+}
+
+#[test]
 fn r74_the_older_form_is_healed_by_the_rules() {
     let older = json!({ "model": "m", "input": [{ "role": "user", "content": "Hi" }] });
     let message = "The legacy Interactions API schema is no longer supported. Please upgrade your client SDK.";
