@@ -4,7 +4,7 @@ use crate::wire_cases::{Stored, with_params};
 use rethread::history::{HistoryEntry, Incoming, JoinBase, Origin, join};
 use rethread::id::CountingIds;
 use rethread::message::{AnswerMeta, Dialect};
-use rethread::provider::{Assembled, StreamAssembler, StreamEvent, decode_answer, read_response};
+use rethread::provider::{AnswerStatus, Assembled, StreamAssembler, StreamEvent, decode_answer, read_response};
 use serde_json::{Value, json};
 
 const OWN: Dialect = Dialect::GeminiInteractions;
@@ -127,4 +127,19 @@ fn r42_the_signature_of_a_result_goes_to_its_maker_alone() {
         let (elsewhere, _) = stored.bytes_for(&other, &[]);
         assert!(!elsewhere.contains("UzI=") && elsewhere.contains("function_result"), "{elsewhere}");
     }
+}
+
+#[test]
+fn r65_an_answer_without_an_id_and_steps_is_one() {
+    let usage = json!({ "total_input_tokens": 7, "total_output_tokens": 0, "total_thought_tokens": 9 });
+    let body = json!({ "status": "incomplete", "model": "m", "usage": usage });
+    let (streamed_answer, _) = streamed(&[json!({ "event_type": "interaction.completed", "interaction": body })]);
+    for got in [whole(&body), streamed_answer] {
+        assert_eq!((got.status, got.usage.unwrap().output), (AnswerStatus::Incomplete, 9));
+        assert_eq!((got.error, got.finish_reason.as_deref()), (None, Some("incomplete")));
+    }
+    let failed = whole(&json!({ "status": "failed", "errors": [{ "code": "x", "message": "why" }] }));
+    assert_eq!((failed.status, failed.error.unwrap().message.as_str()), (AnswerStatus::Failed, "why"));
+    let error = whole(&json!({ "error": { "code": 400, "message": "no", "status": "failed" } }));
+    assert_eq!(error.error.unwrap().message, "no");
 }

@@ -126,10 +126,28 @@ impl AnswerReader for InteractionsAssembler {
     }
 }
 
-/// Returns true for an interaction, which has a status.
+/// The statuses of an interaction.
+const STATUSES: [&str; 9] = [
+    "budget_exceeded",
+    "cancelled",
+    "completed",
+    "failed",
+    "in_progress",
+    "incomplete",
+    "queued",
+    "requires_action",
+    "requires_continuation",
+];
+
+/// Returns true for an interaction, which has a status. With `"store":false` it has no `id` (vercel/ai,
+/// `google-interactions-api.ts`); errors and events have other members then.
 fn is_interaction(body: JsonRef<'_>) -> bool {
+    let has = |name: &str| body.find(name).is_some();
+    let is_other = || has("event_type") || has("message");
     list_of(body).is_some()
-        || body.find("status").is_some_and(|it| it.kind() == JsonKind::String) && body.find("id").is_some()
+        || body.text("status").is_some_and(|status| {
+            has("id") || STATUSES.contains(&&*status) && !is_other()
+        })
 }
 
 /// Returns the steps of an interaction, or its outputs in the older form.
