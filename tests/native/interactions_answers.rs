@@ -143,3 +143,23 @@ fn r65_an_answer_without_an_id_and_steps_is_one() {
     let error = whole(&json!({ "error": { "code": 400, "message": "no", "status": "failed" } }));
     assert_eq!(error.error.unwrap().message, "no");
 }
+
+#[test]
+fn r65_a_call_whose_arguments_cannot_be_read_does_not_run() {
+    let of = |deltas: &[Value]| {
+        let start = json!({ "type": "function_call", "id": "a", "name": "f", "arguments": {} });
+        let (got, _) = streamed(&events(&[(start, deltas)], "requires_action"));
+        (got.calls[0].executable, got.calls[0].arguments.decode().into_owned())
+    };
+    let delta = |name: &str, value: Value| {
+        let mut delta = json!({ "type": "arguments_delta" });
+        delta[name] = value;
+        delta
+    };
+    let whole = (true, "{\"to\":\"x\"}".to_owned());
+    assert_eq!(of(&[delta("partial_arguments", json!("{\"to\":")), delta("arguments", json!("\"x\"}"))]), whole);
+    assert_eq!(of(&[delta("arguments", json!({ "to": "x" }))]), whole);
+    assert!(!of(&[delta("text", json!("{\"to\":\"x\"}"))]).0);
+    assert!(!of(&[delta("arguments", json!(1)), delta("arguments", json!("{}"))]).0);
+    assert_eq!(of(&[]), (true, "{}".to_owned()));
+}

@@ -66,6 +66,8 @@ pub(super) struct StreamStep {
     arguments: StringBuffer,
     /// The JSON of the arguments that arrived in one piece.
     whole_arguments: Option<String>,
+    /// A fragment of the arguments could not be read.
+    has_lost_arguments: bool,
     closed: bool,
     /// `StreamEvent::CallReady` was emitted.
     is_ready: bool,
@@ -88,6 +90,7 @@ impl StreamStep {
             contents: Vec::new(),
             arguments: StringBuffer::default(),
             whole_arguments: None,
+            has_lost_arguments: false,
             closed: false,
             is_ready: false,
         };
@@ -183,11 +186,7 @@ impl StreamStep {
                 self.annotate(delta.get("annotations").unwrap_or_default());
                 None
             }
-            ("arguments_delta", StreamStepKind::Call(_)) => {
-                let fragment = inside(delta.get("arguments")?)?;
-                self.arguments.append(fragment);
-                Some(fragment)
-            }
+            ("arguments_delta", StreamStepKind::Call(_)) => self.append_arguments(delta),
             (content, StreamStepKind::ModelOutput) if CONTENT_TYPES.contains(&content) => {
                 self.contents.push(StreamContent::read(delta));
                 None
@@ -197,6 +196,21 @@ impl StreamStep {
                 None
             }
         }
+    }
+
+    /// Appends a fragment of the arguments: `arguments`, or `partial_arguments` in Google's SDK for Python. A call of which
+    /// a fragment cannot be read may not run: the rest is not what the model wrote.
+    fn append_arguments<'a>(&mut self, delta: JsonRef<'a>) -> Option<&'a str> {
+        let value = delta.find("arguments").or_else(|| delta.find("partial_arguments"));
+        if let Some(fragment) = value.and_then(inside) {
+            self.arguments.append(fragment);
+            return Some(fragment);
+        }
+        match value.filter(|value| value.is_object()) {
+            Some(whole) => self.set_arguments(whole),
+            None => self.has_lost_arguments = true,
+        }
+        None
     }
 
     /// Appends a text to the last one, or adds a content.
@@ -290,7 +304,7 @@ impl StreamStep {
         let arguments = self.arguments_text();
         let name = self.fields.decoded("name");
         let is_object = JsonRef::parse(&arguments).is_ok_and(JsonRef::is_object);
-        let executable = is_complete && self.closed && is_object && !name.is_empty();
+        let executable = is_complete && self.closed && is_object && !self.has_lost_arguments && !name.is_empty();
         AssembledCall { call_id: self.call_id(), name, arguments: JsonStr::new(&arguments), executable }
     }
 
