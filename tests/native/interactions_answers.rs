@@ -163,3 +163,19 @@ fn r65_a_call_whose_arguments_cannot_be_read_does_not_run() {
     assert!(!of(&[delta("arguments", json!(1)), delta("arguments", json!("{}"))]).0);
     assert_eq!(of(&[]), (true, "{}".to_owned()));
 }
+
+#[test]
+fn r65_the_error_of_a_step_is_that_of_its_answer() {
+    let error = json!({ "code": 3, "message": "blocked" });
+    let step = json!({ "type": "model_output", "error": error });
+    for status in ["incomplete", "failed"] {
+        let got = whole(&json!({ "id": "i", "status": status, "steps": [said("Hi"), step] }));
+        let (streamed_answer, _) = streamed(&events(&[(step.clone(), &[])], status));
+        for got in [got, streamed_answer] {
+            assert_eq!((got.status, got.error.unwrap().message.as_str()), (AnswerStatus::Failed, "blocked"));
+        }
+    }
+    // The model has gone on after it.
+    let got = whole(&json!({ "id": "i", "status": "completed", "steps": [step, said("Hi")] }));
+    assert_eq!((got.status, got.error), (AnswerStatus::Complete, None));
+}

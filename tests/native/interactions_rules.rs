@@ -259,3 +259,21 @@ fn r40_a_call_that_google_has_gets_one_result() {
         (vec!["duplicate_result"], json!([result("a", json!("1"))]))
     );
 }
+
+#[test]
+fn r41_a_step_whose_results_are_lifted_keeps_its_other_members() {
+    let given = |content: Value| {
+        let step = json!({ "type": "model_output", "error": { "code": 3, "message": "no" }, "content": content });
+        body(&[user("Hi"), thought("c2ln"), call("a"), step, user("So?")])
+    };
+    let failed = |content: Value| json!({ "type": "model_output", "error": { "code": 3, "message": "no" }, "content": content });
+    let text = json!({ "type": "text", "text": "x" });
+    let (a, thought, call) = (result("a", json!("1")), thought("c2ln"), call("a"));
+    // The null says nothing, in a turn of the older form, either.
+    let both = given(json!([null, a, text]));
+    assert_eq!(repaired_body(&both, OWN), json!([user("Hi"), thought, call, a, failed(json!([text])), user("So?")]));
+    let alone = given(json!([a]));
+    assert_eq!(repaired_body(&alone, OWN), json!([user("Hi"), thought, call, a, failed(json!([])), user("So?")]));
+    let turn = body(&[json!({ "role": "user", "content": [null, { "type": "text", "text": "Hi" }] })]);
+    assert_eq!(repaired_body(&turn, OWN), json!([user("Hi")]));
+}

@@ -257,15 +257,29 @@ impl InteractionsAssembler {
         self.meta.finish_reason = Some(status.to_owned());
         self.ended = match status {
             "failed" | "cancelled" => {
-                self.meta.report_error(error_of(interaction, status), out);
+                let error = error_of(interaction).or_else(|| self.error_of_step()).unwrap_or_else(|| {
+                    let message = format!("the service ended the interaction with the status {status}");
+                    WireError { code: Some(status.to_owned()), message }
+                });
+                self.meta.report_error(error, out);
                 Some(AnswerStatus::Failed)
             }
             // Still at work in the background.
             "queued" | "in_progress" => None,
             _ if is_whole => Some(AnswerStatus::Complete),
             // `incomplete`, `budget_exceeded`, `requires_continuation`, and what is added later.
-            _ => Some(AnswerStatus::Incomplete),
+            _ => {
+                if let Some(error) = self.error_of_step() {
+                    self.meta.report_error(error, out);
+                }
+                Some(AnswerStatus::Incomplete)
+            }
         };
+    }
+
+    /// Returns the error that ended a step of the model: `{"type":"model_output","error":{"code":3,"message":"…"}}`.
+    fn error_of_step(&self) -> Option<WireError> {
+        self.steps.iter().find_map(StreamStep::error)
     }
 
     fn status(&self, stopped: bool) -> AnswerStatus {
@@ -304,13 +318,8 @@ impl InteractionsAssembler {
     }
 }
 
-/// Returns the error of an interaction that failed: the first of its `errors`, or of a step.
-fn error_of(interaction: JsonRef<'_>, status: &str) -> WireError {
+/// Returns the error of an interaction that failed: the first of its `errors`, or its `error`.
+fn error_of(interaction: JsonRef<'_>) -> Option<WireError> {
     let listed = interaction.get("errors").unwrap_or_default().items().find_map(read_error);
-    let of_step = || list_of(interaction).unwrap_or_default().items().find_map(|step| read_error(step.find("error")?));
-    let message = format!("the service ended the interaction with the status {status}");
-    listed
-        .or_else(|| interaction.find("error").and_then(read_error))
-        .or_else(of_step)
-        .unwrap_or_else(|| WireError { code: Some(status.to_owned()), message })
+    listed.or_else(|| interaction.find("error").and_then(read_error))
 }

@@ -66,17 +66,24 @@ fn fix_list<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, sentences: &ListSent
             continue;
         }
         is_changed = true;
-        let violation = Violation::error(FindingCode::Malformed, sentences.no_object).at(value);
-        plan.report(if value.is_null() { violation.dropped() } else { violation.rewritten() });
-        if !value.is_null() {
-            kept.push(plan.as_text(CONTENT_START, value));
-        }
+        kept.extend(bare_content(plan, value, sentences));
     }
     let is_left = !kept.is_empty();
     if is_changed && is_left {
         plan.edits.rebuild(list, kept);
     }
     is_left || !is_changed
+}
+
+/// Reports an entry of a list that is no object. It becomes a text, and null is removed.
+pub(super) fn bare_content<'a>(
+    plan: &mut Plan<'a, '_>,
+    value: JsonRef<'a>,
+    sentences: &ListSentences,
+) -> Option<BodyPiece> {
+    let violation = Violation::error(FindingCode::Malformed, sentences.no_object).at(value);
+    plan.report(if value.is_null() { violation.dropped() } else { violation.rewritten() });
+    (!value.is_null()).then(|| plan.as_text(CONTENT_START, value))
 }
 
 /// Fixes a content. Returns false for one that is removed, after reporting it. One of an unknown type is kept: Google

@@ -7,7 +7,8 @@ use crate::provider::gemini_interactions::step::{
     CONTENT_TYPES, FUNCTION_CALL, FUNCTION_RESULT, MODEL_OUTPUT, SIGNATURE, StepKind, THOUGHT,
 };
 use crate::provider::stream::{
-    AnswerBlock, AssembledCall, BlockBody, StreamEvent, StreamedFields, StringBuffer, inside, keep_lone_surrogates,
+    AnswerBlock, AssembledCall, BlockBody, StreamEvent, StreamedFields, StringBuffer, WireError, inside,
+    keep_lone_surrogates, read_error,
 };
 
 /// What the assembler does with a step.
@@ -128,6 +129,13 @@ impl StreamStep {
 
     pub fn is_call(&self) -> bool {
         matches!(self.kind, StreamStepKind::Call(_))
+    }
+
+    /// Returns the error of the step.
+    pub fn error(&self) -> Option<WireError> {
+        let mut error = String::new();
+        self.fields.get("error")?.write(&mut error);
+        JsonRef::parse(&error).ok().filter(|error| !error.is_null()).and_then(read_error)
     }
 
     /// Returns the id that a call and its result share; none for another step.
