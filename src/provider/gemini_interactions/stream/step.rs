@@ -43,6 +43,13 @@ impl StreamContent {
         self.fields.text("text").filter(|_| self.is_text)
     }
 
+    /// Emits the text that arrived since the last call.
+    fn emit(&mut self, event: fn(JsonStr) -> StreamEvent, out: &mut Vec<StreamEvent>) {
+        if let Some(text) = self.fields.text_mut("text").filter(|_| self.is_text) {
+            text.emit(event, out);
+        }
+    }
+
     fn to_json(&self) -> String {
         if !self.is_text {
             return self.whole.clone();
@@ -161,8 +168,17 @@ impl StreamStep {
     pub fn emit_start(&mut self, out: &mut Vec<StreamEvent>) {
         if let StreamStepKind::Call(index) = self.kind {
             out.push(StreamEvent::CallStarted { index, call_id: self.call_id(), name: self.fields.decoded("name") });
+            return self.emit_new_text(out);
         }
-        self.emit_new_text(out);
+        let event = self.text_event();
+        for content in &mut self.contents {
+            content.emit(event, out);
+        }
+    }
+
+    /// Returns what the texts of the step are emitted as.
+    fn text_event(&self) -> fn(JsonStr) -> StreamEvent {
+        if self.kind == StreamStepKind::Thought { StreamEvent::ReasoningDelta } else { StreamEvent::TextDelta }
     }
 
     fn call_id(&self) -> String {
@@ -268,21 +284,15 @@ impl StreamStep {
         }
     }
 
-    /// Emits the text that arrived since the last call.
+    /// Emits the text that arrived since the last call. Only the last content grows.
     pub fn emit_new_text(&mut self, out: &mut Vec<StreamEvent>) {
-        let event = match self.kind {
-            StreamStepKind::Call(index) => {
-                let id = self.call_id();
-                return self.arguments.emit_arguments(index, &id, out);
-            }
-            StreamStepKind::ModelOutput => StreamEvent::TextDelta,
-            StreamStepKind::Thought => StreamEvent::ReasoningDelta,
-            StreamStepKind::Other => return,
-        };
-        for content in self.contents.iter_mut().filter(|content| content.is_text) {
-            if let Some(text) = content.fields.text_mut("text") {
-                text.emit(event, out);
-            }
+        if let StreamStepKind::Call(index) = self.kind {
+            let id = self.call_id();
+            return self.arguments.emit_arguments(index, &id, out);
+        }
+        let event = self.text_event();
+        if let Some(content) = self.contents.last_mut() {
+            content.emit(event, out);
         }
     }
 
