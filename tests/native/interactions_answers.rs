@@ -200,3 +200,21 @@ fn r63_the_time_of_a_step_is_linear_in_its_contents() {
     let (some, many) = (time(2_500), time(10_000));
     assert!(many < some * 9, "{some:?} {many:?}");
 }
+
+#[test]
+fn r65_a_content_in_place_of_a_list_is_read() {
+    let step = json!({ "type": "model_output", "content": { "type": "text", "text": "x" } });
+    let stored = Stored::of(OWN, &json!({ "input": [user("Hi"), step, user("And?")] }));
+    assert_eq!(stored.body(OWN)["input"], json!([user("Hi"), said("x"), user("And?")]));
+    let got = whole(&json!({ "id": "i", "status": "completed", "steps": [step] }));
+    assert_eq!((sent(&got), &*got.text.decode()), (json!([said("x")]), "x"));
+}
+
+#[test]
+fn r65_what_the_user_said_is_not_the_answer() {
+    let text = |text: &str| json!({ "type": "text", "text": text });
+    let echoed = (json!({ "type": "user_input" }), &[text("Hi")][..]);
+    let (got, events) = streamed(&events(&[echoed, (json!({ "type": "model_output" }), &[text("Yes.")])], "completed"));
+    assert_eq!((sent(&got), &*got.text.decode()), (json!([said("Yes.")]), "Yes."));
+    assert_eq!(events.iter().filter(|event| matches!(event, StreamEvent::TextDelta(_))).count(), 1);
+}

@@ -193,7 +193,9 @@ fn is_visible(content: JsonRef<'_>) -> bool {
 }
 
 fn decode_model_output(step: JsonRef<'_>, parts: &mut Vec<IncomingPart>) {
-    let contents: Vec<JsonRef<'_>> = step.get("content").unwrap_or_default().items().collect();
+    let content = step.get("content").unwrap_or_default();
+    let contents: Vec<JsonRef<'_>> =
+        if content.is_object() { vec![content] } else { content.items().collect() };
     let has_other_members = step.entries().any(|(key, _)| !key.is_text("type") && !key.is_text("content"));
     if let [content] = contents.as_slice()
         && !has_other_members

@@ -32,6 +32,8 @@ pub(crate) struct InteractionsAssembler {
     steps: Vec<StreamStep>,
     positions: LatestPositions,
     call_count: u32,
+    /// The indices of the steps of the user.
+    inputs: BTreeSet<u64>,
     /// The position of the step that the last delta extended.
     last_extended: usize,
     /// How the interaction ended, once it has.
@@ -198,7 +200,12 @@ impl InteractionsAssembler {
     }
 
     fn start(&mut self, index: Option<u64>, step: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
-        if !step.is_object() || step.has_text("type", USER_INPUT) {
+        // What the user said may be repeated. Its deltas are no answer, either.
+        let is_input = step.has_text("type", USER_INPUT);
+        if let Some(index) = index {
+            if is_input { self.inputs.insert(index) } else { self.inputs.remove(&index) };
+        }
+        if !step.is_object() || is_input {
             return;
         }
         self.add(StreamStep::new(index, step, self.call_count), out);
@@ -224,6 +231,9 @@ impl InteractionsAssembler {
 
     /// Applies a delta. Returns the fragment that it appended to a string of the step if that was its only effect.
     fn delta<'a>(&mut self, index: Option<u64>, delta: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
+        if index.is_some_and(|index| self.inputs.contains(&index)) {
+            return None;
+        }
         if self.step_mut(index).is_none() {
             let step = StreamStep::of_delta(index, delta, self.call_count)?;
             self.add(step, out);

@@ -110,7 +110,10 @@ impl StreamStep {
             match (inside(key).unwrap_or_default(), new.kind) {
                 ("type", StreamStepKind::ModelOutput | StreamStepKind::Thought | StreamStepKind::Call(_)) => {}
                 ("content", StreamStepKind::ModelOutput) | ("summary", StreamStepKind::Thought) => {
-                    new.contents = value.items().filter(|it| it.is_object()).map(StreamContent::read).collect();
+                    // One content may stand in place of a list.
+                    let single = Some(value).filter(|value| value.is_object());
+                    let contents = single.into_iter().chain(value.items()).filter(|it| it.is_object());
+                    new.contents = contents.map(StreamContent::read).collect();
                 }
                 ("arguments", StreamStepKind::Call(_)) => new.set_arguments(value),
                 // Recorded streams begin calls with an empty one.
