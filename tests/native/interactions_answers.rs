@@ -3,7 +3,7 @@
 use crate::wire_cases::{Stored, with_params};
 use rethread::history::{HistoryEntry, Incoming, JoinBase, Origin, join};
 use rethread::id::CountingIds;
-use rethread::message::{AnswerMeta, Dialect};
+use rethread::message::{AnswerMeta, Dialect, Role};
 use rethread::provider::{AnswerStatus, Assembled, StreamAssembler, StreamEvent, decode_answer, read_response};
 use serde_json::{Value, json};
 
@@ -217,4 +217,23 @@ fn r65_what_the_user_said_is_not_the_answer() {
     let (got, events) = streamed(&events(&[echoed, (json!({ "type": "model_output" }), &[text("Yes.")])], "completed"));
     assert_eq!((sent(&got), &*got.text.decode()), (json!([said("Yes.")]), "Yes."));
     assert_eq!(events.iter().filter(|event| matches!(event, StreamEvent::TextDelta(_))).count(), 1);
+}
+
+#[test]
+fn r65_contents_whose_first_one_was_removed_are_no_steps() {
+    let new = json!({ "type": "new_content", "a": 1 });
+    let text = |text: &str| json!({ "type": "text", "text": text, "annotations": [] });
+    let file = json!({ "type": "document", "uri": "files/a" });
+    let step = json!({ "type": "model_output", "content": [text("a"), new, text("b"), file] });
+    let given = Stored::of(OWN, &json!({ "input": [user("Hi"), step, user("And?")] }));
+    assert_eq!(given.body(OWN)["input"][1], step);
+    let mut left = Stored::new();
+    for mut message in given.history.messages().iter().cloned() {
+        if message.role == Role::Assistant {
+            message.parts.remove(0);
+        }
+        left.history.apply(HistoryEntry::Message(message));
+    }
+    let rest = json!({ "type": "model_output", "content": [new, { "type": "text", "text": "b" }, file] });
+    assert_eq!(left.body(OWN)["input"], json!([user("Hi"), rest, user("And?")]));
 }

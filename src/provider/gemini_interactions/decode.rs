@@ -1,19 +1,14 @@
 //! Decodes steps.
 //!
 //! Consecutive steps of the model are one message: thoughts, texts, calls and the steps of Google's own tools are its
-//! parts, in their order. A part has the template of its step. If a step holds a list of contents, each is a part; the
-//! first has the step's template, in which its own is inside, and the template of a further one has a `Parts` slot as a
-//! mark, then its own:
-//!
-//! ```json
-//! {"type":"model_output","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}
-//! ```
+//! parts, in their order. A part has the template of its step (`listed_parts.rs`).
 
 use super::media::decode_content;
 use super::step::{StepKind, THOUGHT};
 use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 use crate::json::{Json, JsonKind, JsonRef, JsonStr};
 use crate::message::{Dialect, Part, PartBody, Role, TemplateSlot, WireTemplate};
+use crate::provider::listed_parts::decode_entries;
 use crate::provider::wire_template::{matches_pattern, template_with_slots};
 use crate::tool::Arguments;
 use std::collections::BTreeSet;
@@ -194,27 +189,24 @@ fn is_visible(content: JsonRef<'_>) -> bool {
 
 fn decode_model_output(step: JsonRef<'_>, parts: &mut Vec<IncomingPart>) {
     let content = step.get("content").unwrap_or_default();
-    let contents: Vec<JsonRef<'_>> =
-        if content.is_object() { vec![content] } else { content.items().collect() };
     let has_other_members = step.entries().any(|(key, _)| !key.is_text("type") && !key.is_text("content"));
-    if let [content] = contents.as_slice()
-        && !has_other_members
-        && let part = decode_content(*content)
-        && part.template.is_none()
-        && matches!(part.body, PartBody::Text(_))
+    let mut contents = content.items();
+    // One content may stand in place of a list.
+    let single = if content.is_object() { Some(content) } else { contents.next().filter(|_| !has_other_members) };
+    if let Some(single) = single.filter(|_| contents.next().is_none())
+        && let part = decode_content(single)
+        && (content.is_object() || part.template.is_none() && matches!(part.body, PartBody::Text(_)))
     {
         return parts.push(IncomingPart::Part(part));
     }
-    let decoded = contents.into_iter().map(|content| {
-        let part = decode_content(content);
-        let slot = match (&part.body, part.template) {
-            (PartBody::Opaque(_), _) => TemplateSlot::Content,
-            (_, Some(template)) => TemplateSlot::Object(template),
-            (body, None) => TemplateSlot::Object(template_with_slots(content, &[(slot_of(body), TemplateSlot::Text)])),
-        };
-        (part.body, slot)
-    });
-    push_entries(step, "content", decoded, parts);
+    let body = |content: JsonRef<'_>| match decode_content(content).body {
+        PartBody::Opaque(_) => None,
+        body => {
+            let slot = slot_of(&body);
+            Some((body, slot))
+        }
+    };
+    decode_entries(step, ("content", content), &body, parts);
 }
 
 /// Returns the member of a plain content that its part fills.
@@ -232,33 +224,14 @@ fn decode_thought(step: JsonRef<'_>, parts: &mut Vec<IncomingPart>) {
     let summary = step.get("summary").filter(|list| list.items().next().is_some());
     match summary.filter(|list| list.items().all(|content| text(content).is_some())) {
         Some(list) => {
-            let decoded = list.items().filter_map(|content| {
-                let slot = TemplateSlot::Object(template_with_slots(content, &[("text", TemplateSlot::Text)]));
-                Some((PartBody::Reasoning(text(content)?), slot))
-            });
-            push_entries(step, "summary", decoded, parts);
+            let body = |content: JsonRef<'_>| Some((PartBody::Reasoning(text(content)?), "text"));
+            decode_entries(step, ("summary", list), &body, parts);
         }
         None => parts.push(IncomingPart::Part(Part {
             body: PartBody::Reasoning(JsonStr::new("")),
             template: Some(template_with_slots(step, &[])),
             phase: None,
         })),
-    }
-}
-
-/// Adds a part for each entry of the list in a step's member.
-fn push_entries(
-    step: JsonRef<'_>,
-    member: &str,
-    entries: impl Iterator<Item = (PartBody, TemplateSlot)>,
-    parts: &mut Vec<IncomingPart>,
-) {
-    for (at, (body, slot)) in entries.enumerate() {
-        let template = match at {
-            0 => template_with_slots(step, &[(member, slot)]),
-            _ => WireTemplate(vec![(JsonStr::new(""), TemplateSlot::Parts), (JsonStr::new(""), slot)]),
-        };
-        parts.push(IncomingPart::Part(Part { body, template: Some(template), phase: None }));
     }
 }
 
