@@ -122,7 +122,8 @@ fn r42_the_signature_of_a_result_goes_to_its_maker_alone() {
             }
             stored.history.apply(entry);
         }
-        stored.append(OWN, &json!({ "input": [results, vec![user("And?")]].concat() }).to_string());
+        let input = [results, vec![user("And?")]].concat();
+        stored.append(OWN, &json!({ "input": input }).to_string());
         assert!(stored.bytes_for(&maker, &[]).0.contains("UzI="));
         let (elsewhere, _) = stored.bytes_for(&other, &[]);
         assert!(!elsewhere.contains("UzI=") && elsewhere.contains("function_result"), "{elsewhere}");

@@ -277,3 +277,49 @@ fn r41_a_step_whose_results_are_lifted_keeps_its_other_members() {
     let turn = body(&[json!({ "role": "user", "content": [null, { "type": "text", "text": "Hi" }] })]);
     assert_eq!(repaired_body(&turn, OWN), json!([user("Hi")]));
 }
+
+#[test]
+fn r40_r74_a_model_before_gemini_3_gets_no_list_as_a_result() {
+    let text = |text: &str| json!({ "type": "text", "text": text });
+    let image = json!({ "type": "image", "data": "AA==", "mime_type": "image/png" });
+    let of = |model: &str, results: &[Value]| {
+        let steps = [&[user("Hi"), thought("c2ln"), call("a"), call("b")], results].concat();
+        json!({ "model": model, "input": steps })
+    };
+    let b = result("b", json!("2"));
+    let texts = [result("a", json!(["x", text("y")])), b.clone()];
+    let one = of("gemini-2.5-flash", &[result("a", json!("x\n\ny")), b.clone()]);
+    assert_eq!(repaired_body(&of("gemini-2.5-flash", &texts), OWN), one["input"]);
+    let listed = [result("a", json!([text("x"), text("y")])), b.clone()];
+    assert_eq!(repaired_body(&of("gemini-3.8-flash", &texts), OWN)[4], listed[0]);
+    // Of another dialect, and of this one, with media.
+    let converted = |from: Dialect, given: &Value| {
+        let (out, _) = convert(given.to_string().as_bytes(), from, OWN, &RepairOptions::default()).unwrap();
+        serde_json::from_slice::<Value>(&out).unwrap()["input"].clone()
+    };
+    let block = |text: &str| json!({ "type": "text", "text": text });
+    let source = json!({ "type": "base64", "media_type": "image/png", "data": "AA==" });
+    let anthropic = |model: &str, image: bool| {
+        let mut content = vec![block("x"), block("y")];
+        content.extend(image.then(|| json!({ "type": "image", "source": source })));
+        json!({ "model": model, "max_tokens": 9, "messages": [{ "role": "user", "content": "Hi" },
+            { "role": "assistant", "content": [{ "type": "tool_use", "id": "a", "name": "f", "input": {} }] },
+            { "role": "user", "content": [{ "type": "tool_result", "tool_use_id": "a", "content": content }] }] })
+    };
+    let string = result("a", json!("x\n\ny"));
+    let shown = json!({ "type": "user_input", "content": [image] });
+    for model in ["gemini-2.5-flash", "gemini-3.8-flash", "m"] {
+        assert_eq!(converted(Dialect::Anthropic, &anthropic(model, false))[2], string, "{model}");
+    }
+    let old = converted(Dialect::Anthropic, &anthropic("gemini-2.5-flash", true));
+    assert_eq!(old, json!([user("Hi"), call("a"), string, shown]));
+    let new = converted(Dialect::Anthropic, &anthropic("gemini-3.8-flash", true));
+    assert_eq!(new[2], result("a", json!([text("x\n\ny"), image])));
+    let own = [result("a", json!([text("x"), image])), b.clone()];
+    let apart = [result("a", json!("x")), b, shown];
+    assert_eq!(converted(OWN, &of("gemini-2.5-flash", &own)), of("m", &apart)["input"]);
+    // A model whose name says nothing.
+    let message = "Multimodal function responses are not supported for this model";
+    assert_eq!(healed(&of("m", &own), message), Some(of("m", &apart)));
+    assert_eq!(healed(&one, message), None);
+}

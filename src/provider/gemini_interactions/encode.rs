@@ -3,6 +3,7 @@
 use super::content::CONTENT;
 use super::decode::is_thought;
 use super::media::write_content;
+use super::results::accepts_lists;
 use super::step::{FUNCTION_CALL, FUNCTION_RESULT, MODEL_OUTPUT, USER_INPUT};
 use crate::finding::Report;
 use crate::json::{JsonKind, JsonRef, JsonStr, ObjectWriter, list_of};
@@ -23,8 +24,14 @@ pub(super) fn encode(wire: &mut Wire<'_>, item: &DraftMessage<'_>, context: &mut
         Role::Assistant => AnswerEncoder { item, native, ids: &ids }.write(wire, context.report),
         _ => write_input(wire, item.message, context.report),
     }
+    let mut media = Vec::new();
     for (call, id) in item.calls.iter().zip(&ids).filter(|(call, _)| call.result.is_some()) {
-        write_result(wire.begin(), call, id, context);
+        write_result(wire.begin(), (call, id), &mut media, context);
+    }
+    if !media.is_empty() {
+        let mut step = ObjectWriter::new(wire.begin());
+        step.text("type", USER_INPUT).list("content", &media);
+        step.end();
     }
 }
 
@@ -155,32 +162,43 @@ fn is_step(template: &WireTemplate) -> bool {
         || template.0.iter().any(|(_, slot)| matches!(slot, TemplateSlot::Object(_) | TemplateSlot::Content))
 }
 
-/// Writes the result of a call with the call's id.
-fn write_result(out: &mut String, call: &DraftCall<'_>, id: &JsonStr, context: &mut EncodeContext<'_>) {
+/// Writes the result of a call with the call's id. Models before Gemini 3 accept no list as a result: its media are added
+/// to `media`, which follows the results.
+fn write_result(
+    out: &mut String,
+    (call, id): (&DraftCall<'_>, &JsonStr),
+    media: &mut Vec<String>,
+    context: &mut EncodeContext<'_>,
+) {
     let name = JsonStr::new(&tool_name(call.invocation));
+    let accepts_lists = accepts_lists(context.settings.version);
     if let Some(DraftResult::Stored(result)) = call.result
         && result.dialect == Some(Dialect::GeminiInteractions)
-        && is_result(result.content.view())
+        && is_result(result.content.view(), accepts_lists)
     {
         return write_native_result(out, result, (id, &name));
     }
     let result = result_text(&CONTENT, call, context.decode_result, context.report);
+    let mut contents = Vec::new();
+    for part in &result.media {
+        let mut content = String::new();
+        if write_content(&mut content, part, false) {
+            contents.push(content);
+        }
+    }
+    let text = JsonStr::joined(&mut result.texts.iter().filter(|text| !text.is_empty()), "\\n\\n");
     let mut step = ObjectWriter::new(out);
     step.text("type", FUNCTION_RESULT).token("call_id", id).token("name", &name);
-    match result.texts.as_slice() {
-        [] if result.media.is_empty() => _ = step.text("result", ""),
-        [text] if result.media.is_empty() => _ = step.token("result", text),
-        texts => {
-            let texts = texts.iter().map(|text| PartBody::Text(text.clone()).into());
-            let mut contents = Vec::new();
-            for part in texts.chain(result.media.iter().cloned()) {
-                let mut content = String::new();
-                if write_content(&mut content, &part, false) {
-                    contents.push(content);
-                }
-            }
-            step.list("result", &contents);
+    if contents.is_empty() || !accepts_lists {
+        step.token("result", &text);
+        media.append(&mut contents);
+    } else {
+        if !text.is_empty() {
+            let mut content = String::new();
+            write_content(&mut content, &PartBody::Text(text).into(), false);
+            contents.insert(0, content);
         }
+        step.list("result", &contents);
     }
     if result.is_error {
         step.bool("is_error", true);
@@ -189,11 +207,11 @@ fn write_result(out: &mut String, call: &DraftCall<'_>, id: &JsonStr, context: &
 }
 
 /// Returns true for a result as the API has it: a text, an object of the application, or a list of contents.
-fn is_result(result: JsonRef<'_>) -> bool {
+fn is_result(result: JsonRef<'_>, accepts_lists: bool) -> bool {
     let is_content = |content: JsonRef<'_>| content.is_object() && content.text("type").is_some();
     match result.kind() {
         JsonKind::String | JsonKind::Object => true,
-        JsonKind::Array => result.items().all(is_content),
+        JsonKind::Array => accepts_lists && result.items().all(is_content),
         _ => false,
     }
 }

@@ -4,12 +4,14 @@
 //! (inspect-robots#380, 2026-08-14). The others are of generateContent, which the same service has; 5ire#405 has that of
 //! missing signatures.
 
+mod lists;
 mod names;
 mod signatures;
 
 use crate::json::JsonRef;
 use crate::provider::gemini::refusals::{PAIRS_REFUSED, SIGNATURE_REFUSED};
 use crate::provider::healing::{Cure, Remedy, by_rules, signature_mark};
+use lists::unlist_results;
 use names::name_results;
 use signatures::replace_signatures;
 
@@ -37,6 +39,13 @@ pub(super) const REMEDIES: &[Remedy] = &[
         cure: |cure, _| name_results(cure),
     },
     Remedy {
+        sentences: &[&["multimodal function responses are not supported"]],
+        codes: &[],
+        rule: "malformed",
+        done: "each result is a text, and its media follow the results",
+        cure: |cure, _| unlist_results(cure),
+    },
+    Remedy {
         sentences: &[&["legacy interactions api schema is no longer supported"], &["invalid input at input["]],
         codes: &[],
         rule: "malformed",
@@ -60,5 +69,8 @@ pub(super) fn leave_out_refused(cure: &mut Cure<'_>, refused: &[String]) {
     replace_signatures(cure, &is_refused, refuses_unsigned);
     if has(names::UNNAMED_MARK) {
         name_results(cure);
+    }
+    if has(&lists::list_mark(cure.body)) {
+        unlist_results(cure);
     }
 }

@@ -4,6 +4,7 @@ use super::content::CONTENT;
 use super::system::{SYSTEM, SYSTEM_INSTRUCTION};
 use super::{Interactions, decode, remedies, rules, stream};
 use crate::message::Dialect;
+use crate::provider::gemini::model_version::version_settings;
 use crate::provider::request::TOOL_CHOICE;
 use crate::provider::spec::{BodyProfile, DialectSpec, ItemFormat, ModelTable, PromptCache, RuleSet, SHORT_CACHE_LIFE};
 
@@ -75,7 +76,7 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
     tools: &Interactions,
     parameters: &Interactions,
     reasoning: &Interactions,
-    models: ModelTable::NONE,
+    models: ModelTable { settings: version_settings, ..ModelTable::NONE },
     rules: RuleSet {
         plan: rules::plan,
         remedies: remedies::REMEDIES,
