@@ -2,9 +2,10 @@
 
 use crate::wire_cases::{Stored, with_params};
 use rethread::finding::{FindingCode, Severity};
+use rethread::json::JsonRef;
 use rethread::message::{Dialect, PartBody};
 use rethread::provider::{
-    AnswerStatus, Assembled, RepairOptions, StreamAssembler, StreamEvent, read_response, repair, validate,
+    AnswerStatus, Assembled, RepairOptions, StreamAssembler, StreamEvent, decode_body, read_response, repair, validate,
 };
 use rethread::render::convert;
 use serde_json::{Value, json};
@@ -139,6 +140,7 @@ fn r65_a_request_with_a_token_may_lack_its_input() {
     let body = r#"{"model":"m","previous_interaction_id":"v1_1","continuation_token":"t"}"#;
     assert!(validate(body.as_bytes(), OWN).is_empty());
     assert_eq!(repair(body.as_bytes(), OWN, &RepairOptions::default()).unwrap().0, body.as_bytes());
+    assert_eq!(decode_body(OWN, JsonRef::parse(body).unwrap()).unwrap().len(), 0);
     let without = validate(br#"{"model":"m"}"#, OWN);
     assert!(without.iter().any(|found| found.code == FindingCode::Malformed));
 }

@@ -59,6 +59,8 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
             "verbosity",
         ],
         tool_choice_members: &[TOOL_CHOICE, "generation_config.tool_choice"],
+        // A request that goes on with a stored answer has only its token (@google/genai 3.1.0, `automatic_continuation`).
+        may_lack_list: |body| body.find("continuation_token").is_some(),
         has_strict_tools: false,
         ..BodyProfile::COMMON
     },
