@@ -5,7 +5,7 @@ use rethread::finding::{FindingCode, Severity};
 use rethread::json::JsonRef;
 use rethread::message::{Dialect, PartBody};
 use rethread::provider::{
-    AnswerStatus, Assembled, RepairOptions, StreamAssembler, StreamEvent, decode_body, read_response, repair, validate,
+    AnswerStatus, Assembled, RepairOptions, StreamAssembler, StreamEvent, decode_body, drop_unavailable_tool_choice, read_response, repair, validate,
 };
 use rethread::render::convert;
 use serde_json::{Value, json};
@@ -370,4 +370,21 @@ fn r65_top_k_is_a_member_of_generation_config() {
     assert_eq!((&out["generation_config"]["top_k"], out.get("top_k")), (&json!(5), None));
     let (back, _) = convert(out.to_string().as_bytes(), OWN, Dialect::Anthropic, &RepairOptions::default()).unwrap();
     assert_eq!(serde_json::from_slice::<Value>(&back).unwrap()["top_k"], 5);
+}
+
+#[test]
+fn r28_a_tool_choice_is_dropped_only_from_the_objects_that_hold_it() {
+    let choice = json!({ "type": "function", "function": { "name": "search" } });
+    let dropped = |params: Value| {
+        let text = params.to_string();
+        drop_unavailable_tool_choice(JsonRef::parse(&text).unwrap(), &|_| false).map(|params| params.to_string())
+    };
+    for group in ["extra_body", "metadata", "provider"] {
+        assert_eq!(dropped(json!({ "model": "m", group: { "tool_choice": choice } })), None, "{group}");
+    }
+    for group in ["generation_config", "completion_args"] {
+        let left = json!({ "model": "m", group: { "seed": 1 } }).to_string();
+        assert_eq!(dropped(json!({ "model": "m", group: { "seed": 1, "tool_choice": choice } })), Some(left));
+    }
+    assert_eq!(dropped(json!({ "tool_choice": choice })), Some("{}".into()));
 }
