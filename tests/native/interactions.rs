@@ -388,3 +388,23 @@ fn r28_a_tool_choice_is_dropped_only_from_the_objects_that_hold_it() {
     }
     assert_eq!(dropped(json!({ "tool_choice": choice })), Some("{}".into()));
 }
+
+#[test]
+fn r65_an_answer_in_the_background_is_not_asked_for() {
+    let hi = Stored::of(OWN, &json!({ "input": "Hi" }));
+    let (text, report) = hi.bytes_for(&with_params(OWN, r#"{"model":"m","background":true}"#), &[]);
+    let out: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((out.get("background"), &out["store"]), (None, &json!(false)));
+    assert!(report.iter().any(|found| found.code == FindingCode::UnsupportedKey && found.message.contains("background")));
+    let (_, report) = hi.bytes_for(&with_params(OWN, r#"{"model":"m","background":false}"#), &[]);
+    assert!(report.is_empty(), "{report:?}");
+}
+
+#[test]
+fn r65_tools_with_which_the_model_calls_have_a_choice() {
+    for tool in ["computer_use", "mcp_server", "google_search"] {
+        let params = json!({ "model": "m", "tools": [{ "type": tool }], "generation_config": { "tool_choice": "any" } });
+        let (text, _) = Stored::of(OWN, &json!({ "input": "Hi" })).bytes_for(&with_params(OWN, &params.to_string()), &[]);
+        assert_eq!(text.contains("tool_choice"), tool != "google_search", "{text}");
+    }
+}
