@@ -119,7 +119,12 @@ interface RenderedBodies {
   mistral: { messages: any[]; tools?: any[] };
   bedrock: { messages: any[]; system?: any[]; toolConfig?: any };
   "mistral-conversations": { inputs: any[]; instructions?: string; tools?: any[]; completion_args?: any };
-  "gemini-interactions": { input: any[]; system_instruction?: string; tools?: any[] };
+  "gemini-interactions": {
+    input: any[];
+    system_instruction?: string;
+    tools?: any[];
+    generation_config?: any;
+  };
 }
 /** How much of the last body of this session object and dialect a request repeats, so that the provider may have it in
  *  its cache. What other tabs and processes sent does not count: the first body after opening repeats nothing

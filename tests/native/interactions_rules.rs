@@ -3,7 +3,7 @@
 use crate::wire_bodies::{errors, repaired_body};
 use rethread::finding::Severity;
 use rethread::message::Dialect;
-use rethread::provider::{RepairOptions, heal, leave_out_refused, validate};
+use rethread::provider::{RepairOptions, heal, leave_out_refused, refused_rule, validate};
 use rethread::render::convert;
 use serde_json::{Value, json};
 
@@ -322,4 +322,23 @@ fn r40_r74_a_model_before_gemini_3_gets_no_list_as_a_result() {
     let message = "Multimodal function responses are not supported for this model";
     assert_eq!(healed(&of("m", &own), message), Some(of("m", &apart)));
     assert_eq!(healed(&one, message), None);
+}
+
+#[test]
+fn r66_google_s_most_general_refusal_names_no_rule() {
+    let rule = |message: &str| refused_rule(json!({ "error": { "message": message } }).to_string().as_bytes(), OWN);
+    assert_eq!(rule(UNSIGNED), None);
+    let missing = "Function call is missing a thought_signature in functionCall parts.";
+    assert_eq!(rule(missing), Some("unsigned_thinking"));
+    assert_eq!(rule(&format!("{UNSIGNED} {missing}")), Some("unsigned_thinking"));
+}
+
+#[test]
+fn r74_a_list_of_objects_without_types_is_healed_by_the_rules() {
+    let given = body(&[user("Hi"), thought("c2ln"), call("a"), result("a", json!([{ "n": 1 }]))]);
+    let typed = json!([{ "type": "text", "text": "{\"n\":1}" }]);
+    let expected = body(&[user("Hi"), thought("c2ln"), call("a"), result("a", typed)]);
+    let answer = json!({ "error": { "message": "The 'type' parameter is required at 'input[3].result[0]'." } }).to_string();
+    let found = heal(given.to_string().as_bytes(), OWN, answer.as_bytes(), &RepairOptions::default()).unwrap();
+    assert_eq!(serde_json::from_slice::<Value>(&found.body).unwrap(), expected);
 }

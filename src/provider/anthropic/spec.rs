@@ -64,6 +64,7 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
             rules::plan(plan, list, &facts);
         },
         remedies: remedies::REMEDIES,
+        general_refusals: &[],
         leave_out_refused: remedies::leave_out_refused,
         missing_reasoning: None,
         unique_names: None,

@@ -78,6 +78,7 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
     rules: RuleSet {
         plan: rules::plan,
         remedies: remedies::REMEDIES,
+        general_refusals: &[],
         leave_out_refused: remedies::leave_out_refused,
         missing_reasoning: None,
         unique_names: None,

@@ -1,6 +1,6 @@
 //! The errors of the Interactions API that can be cured. Quoted from it: "The legacy Interactions API schema is no longer
 //! supported." (gemini-cli-deep-research#73, 2026-06-12), "Invalid input at 'input[0].content[0].processing'." (recorded
-//! in vercel/ai), "Request contains an invalid argument." (js-genai#1735, 2026-06-25), "Invalid input received"
+//! in vercel/ai), "The 'type' parameter is required at 'input[2].result[1]'." (celeste-python#327, 2026-07-21), "Request contains an invalid argument." (js-genai#1735, 2026-06-25), "Invalid input received"
 //! (inspect-robots#380, 2026-08-14). The others are of generateContent, which the same service has; 5ire#405 has that of
 //! missing signatures.
 
@@ -15,6 +15,11 @@ use lists::unlist_results;
 use names::name_results;
 use signatures::replace_signatures;
 
+/// Google's most general refusal, of which generateContent has it, too.
+const INVALID_ARGUMENT: &[&str] = &["request contains an invalid argument"];
+
+pub(super) const GENERAL_REFUSALS: &[&[&str]] = &[INVALID_ARGUMENT];
+
 pub(super) const REMEDIES: &[Remedy] = &[
     Remedy {
         sentences: SIGNATURE_REFUSED,
@@ -25,7 +30,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
     },
     Remedy {
         // The second sentence names no cause. It is cured only in a body with an unsigned thought or call.
-        sentences: &[&["missing a thought_signature"], &["request contains an invalid argument"]],
+        sentences: &[&["missing a thought_signature"], INVALID_ARGUMENT],
         codes: &[],
         rule: "unsigned_thinking",
         done: "thoughts without a signature are left out, and Google's placeholder is before calls without one",
@@ -46,7 +51,11 @@ pub(super) const REMEDIES: &[Remedy] = &[
         cure: |cure, _| unlist_results(cure),
     },
     Remedy {
-        sentences: &[&["legacy interactions api schema is no longer supported"], &["invalid input at input["]],
+        sentences: &[
+            &["legacy interactions api schema is no longer supported"],
+            &["invalid input at input["],
+            &["parameter is required at input["],
+        ],
         codes: &[],
         rule: "malformed",
         done: "the list has steps as the API has them since 2026-06-08",

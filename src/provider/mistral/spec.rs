@@ -33,6 +33,7 @@ pub(crate) static SPEC: DialectSpec = family_spec(
     RuleSet {
         plan: rules::plan,
         remedies: remedies::REMEDIES,
+        general_refusals: &[],
         leave_out_refused,
         missing_reasoning: None,
         unique_names: None,

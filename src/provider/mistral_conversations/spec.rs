@@ -68,6 +68,7 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
     rules: RuleSet {
         plan: rules::plan,
         remedies: remedies::REMEDIES,
+        general_refusals: &[],
         leave_out_refused: |_, _| {},
         missing_reasoning: None,
         unique_names: None,

@@ -22,6 +22,7 @@ pub(crate) static SPEC: DialectSpec = family_spec(
     RuleSet {
         plan: rules::plan,
         remedies: remedies::REMEDIES,
+        general_refusals: &[],
         leave_out_refused: remedies::leave_out_refused,
         missing_reasoning: Some(MissingReasoning {
             is_rejected: models::demands_reasoning,
