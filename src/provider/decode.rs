@@ -64,8 +64,8 @@ pub fn decode_answer(dialect: Dialect, wire: JsonRef<'_>) -> Option<IncomingMess
     let codec = spec(dialect).messages;
     let mut items = Vec::new();
     match wire.kind() {
-        JsonKind::Array => codec.decode(&wire.items().collect::<Vec<_>>(), &mut items),
-        _ => codec.decode(&[wire], &mut items),
+        JsonKind::Array => codec.decode_answer(&wire.items().collect::<Vec<_>>(), &mut items),
+        _ => codec.decode_answer(&[wire], &mut items),
     }
     items.into_iter().find_map(|item| match item {
         Incoming::Message(message) if message.role == Role::Assistant => Some(message),

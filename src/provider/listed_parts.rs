@@ -96,7 +96,8 @@ fn write_entries(out: &mut String, parts: &[Part], first_slot: &TemplateSlot) {
         }
         let out = list.item();
         match (slot, &part.body) {
-            (TemplateSlot::Object(template), _) => write_part(out, part, template, &[]),
+            // Gemini's interactions name a stored file in `uri`.
+            (TemplateSlot::Object(template), _) => write_part(out, part, template, &["uri"]),
             (_, PartBody::Opaque(value)) => out.push_str(value.as_str()),
             _ => out.push_str("null"),
         }

@@ -2,9 +2,10 @@
 
 use crate::wire_cases::{Stored, with_params};
 use rethread::finding::{FindingCode, Severity};
+use rethread::json::JsonRef;
 use rethread::message::{Dialect, PartBody};
 use rethread::provider::{
-    AnswerStatus, Assembled, RepairOptions, StreamAssembler, StreamEvent, read_response, repair, validate,
+    AnswerStatus, Assembled, RepairOptions, StreamAssembler, StreamEvent, decode_body, drop_unavailable_tool_choice, read_response, repair, validate,
 };
 use rethread::render::convert;
 use serde_json::{Value, json};
@@ -139,6 +140,7 @@ fn r65_a_request_with_a_token_may_lack_its_input() {
     let body = r#"{"model":"m","previous_interaction_id":"v1_1","continuation_token":"t"}"#;
     assert!(validate(body.as_bytes(), OWN).is_empty());
     assert_eq!(repair(body.as_bytes(), OWN, &RepairOptions::default()).unwrap().0, body.as_bytes());
+    assert_eq!(decode_body(OWN, JsonRef::parse(body).unwrap()).unwrap().len(), 0);
     let without = validate(br#"{"model":"m"}"#, OWN);
     assert!(without.iter().any(|found| found.code == FindingCode::Malformed));
 }
@@ -368,4 +370,41 @@ fn r65_top_k_is_a_member_of_generation_config() {
     assert_eq!((&out["generation_config"]["top_k"], out.get("top_k")), (&json!(5), None));
     let (back, _) = convert(out.to_string().as_bytes(), OWN, Dialect::Anthropic, &RepairOptions::default()).unwrap();
     assert_eq!(serde_json::from_slice::<Value>(&back).unwrap()["top_k"], 5);
+}
+
+#[test]
+fn r28_a_tool_choice_is_dropped_only_from_the_objects_that_hold_it() {
+    let choice = json!({ "type": "function", "function": { "name": "search" } });
+    let dropped = |params: Value| {
+        let text = params.to_string();
+        drop_unavailable_tool_choice(JsonRef::parse(&text).unwrap(), &|_| false).map(|params| params.to_string())
+    };
+    for group in ["extra_body", "metadata", "provider"] {
+        assert_eq!(dropped(json!({ "model": "m", group: { "tool_choice": choice } })), None, "{group}");
+    }
+    for group in ["generation_config", "completion_args"] {
+        let left = json!({ "model": "m", group: { "seed": 1 } }).to_string();
+        assert_eq!(dropped(json!({ "model": "m", group: { "seed": 1, "tool_choice": choice } })), Some(left));
+    }
+    assert_eq!(dropped(json!({ "tool_choice": choice })), Some("{}".into()));
+}
+
+#[test]
+fn r65_an_answer_in_the_background_is_not_asked_for() {
+    let hi = Stored::of(OWN, &json!({ "input": "Hi" }));
+    let (text, report) = hi.bytes_for(&with_params(OWN, r#"{"model":"m","background":true}"#), &[]);
+    let out: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((out.get("background"), &out["store"]), (None, &json!(false)));
+    assert!(report.iter().any(|found| found.code == FindingCode::UnsupportedKey && found.message.contains("background")));
+    let (_, report) = hi.bytes_for(&with_params(OWN, r#"{"model":"m","background":false}"#), &[]);
+    assert!(report.is_empty(), "{report:?}");
+}
+
+#[test]
+fn r65_tools_with_which_the_model_calls_have_a_choice() {
+    for tool in ["computer_use", "mcp_server", "google_search"] {
+        let params = json!({ "model": "m", "tools": [{ "type": tool }], "generation_config": { "tool_choice": "any" } });
+        let (text, _) = Stored::of(OWN, &json!({ "input": "Hi" })).bytes_for(&with_params(OWN, &params.to_string()), &[]);
+        assert_eq!(text.contains("tool_choice"), tool != "google_search", "{text}");
+    }
 }

@@ -3,7 +3,7 @@
 use crate::wire_bodies::{errors, repaired_body};
 use rethread::finding::Severity;
 use rethread::message::Dialect;
-use rethread::provider::{RepairOptions, heal, leave_out_refused, validate};
+use rethread::provider::{RepairOptions, heal, leave_out_refused, refused_rule, validate};
 use rethread::render::convert;
 use serde_json::{Value, json};
 
@@ -93,52 +93,90 @@ fn r41_a_result_without_a_name_is_kept_and_a_refusal_names_it() {
     assert_eq!(healed(&held, "Invalid input received"), None);
 }
 
+const UNSIGNED: &str = "Request contains an invalid argument.";
+const CORRUPTED: &str = "Corrupted thought signature.";
+const PLACEHOLDER: &str = "skip_thought_signature_validator";
+
 #[test]
-fn r41_r74_a_call_without_a_signature_is_kept_and_a_refusal_makes_it_a_text() {
-    const REFUSED: &str = "Request contains an invalid argument.";
+fn r41_r74_a_call_without_a_signature_is_kept_and_a_refusal_adds_the_placeholder() {
     let given = body(&[
         user("Weather?"),
+        said("I look."),
         call("a"),
         call("b"),
         result("b", json!([{ "type": "text", "text": "9" }])),
         result("a", json!({ "n": 1 })),
+        call("c"),
+        result("c", json!("1")),
     ]);
-    assert_eq!((repaired_body(&given, OWN), warnings(&given)), (given["input"].clone(), vec!["unsigned_thinking"]));
-    let mut texts = json!([
-        user("Weather?"),
-        said("Called f({})."),
-        said("Called f({})."),
-        user("Result of f:"),
-        user("Result of f: {\"n\":1}")
-    ]);
-    texts[3]["content"].as_array_mut().unwrap().push(json!({ "type": "text", "text": "9" }));
-    for message in [REFUSED, "Function call is missing a thought_signature in functionCall parts."] {
-        assert_eq!(healed(&given, message).unwrap()["input"], texts);
+    assert_eq!(repaired_body(&given, OWN), given["input"]);
+    assert_eq!(warnings(&given), ["unsigned_thinking", "unsigned_thinking"]);
+    let mut expected = given["input"].as_array().unwrap().clone();
+    expected.insert(6, thought(PLACEHOLDER));
+    expected.insert(1, thought(PLACEHOLDER));
+    for message in [UNSIGNED, "Function call is missing a thought_signature in functionCall parts."] {
+        assert_eq!(healed(&given, message), Some(body(&expected)));
     }
     // An empty signature is none, and a thought with one is refused.
-    let empty =
-        body(&[user("Hi"), json!({ "type": "thought", "signature": "", "summary": [] }), said("Yes"), user("And?")]);
-    assert_eq!(healed(&empty, REFUSED).unwrap()["input"], json!([user("Hi"), said("Yes"), user("And?")]));
-    // A thought signs all calls of its run, and those of an earlier turn are not checked before a refusal.
-    let signed =
-        body(&[user("Hi"), thought("c2ln"), call("a"), call("b"), result("a", json!("1")), result("b", json!("2"))]);
-    assert_eq!((warnings(&signed), healed(&signed, REFUSED)), (vec![], None));
-    let own = json!({ "type": "function_call", "id": "a", "name": "f", "arguments": {}, "signature": "c2ln" });
-    assert_eq!(warnings(&body(&[user("Hi"), own, result("a", json!("1"))])), Vec::<&str>::new());
-    assert_eq!(warnings(&body(&[user("Hi"), call("a"), result("a", json!("1")), user("Hi")])), Vec::<&str>::new());
-    let second =
-        body(&[user("Hi"), thought("c2ln"), call("a"), result("a", json!("1")), call("b"), result("b", json!("2"))]);
-    assert_eq!(warnings(&second), ["unsigned_thinking"]);
-    let older = json!({ "model": "gemini-2.5-flash", "input": given["input"] });
-    assert_eq!(warnings(&older), Vec::<&str>::new());
+    let empty = json!({ "type": "thought", "signature": "", "summary": [] });
+    let finished = body(&[user("Hi"), empty.clone(), said("Yes"), user("And?")]);
+    assert_eq!(healed(&finished, UNSIGNED), Some(body(&[user("Hi"), said("Yes"), user("And?")])));
+    let open = body(&[user("Hi"), empty, call("a"), result("a", json!("1"))]);
+    let signed = [user("Hi"), thought(PLACEHOLDER), call("a"), result("a", json!("1"))];
+    assert_eq!(healed(&open, UNSIGNED), Some(body(&signed)));
 }
 
 #[test]
-fn r74_a_refused_signature_leaves_no_call_without_one() {
+fn r41_r74_what_is_signed_is_the_same_before_and_after_a_refusal() {
+    let accepted = |steps: &[Value]| {
+        let given = body(steps);
+        assert_eq!((warnings(&given), healed(&given, UNSIGNED)), (vec![], None), "{given}");
+    };
+    let (a, b) = (result("a", json!("1")), result("b", json!("2")));
+    let own = json!({ "type": "function_call", "id": "a", "name": "f", "arguments": {}, "signature": "c2ln" });
+    // A thought signs all calls of its run, as the first call does.
+    accepted(&[user("Hi"), thought("c2ln"), call("a"), call("b"), a.clone(), b.clone()]);
+    accepted(&[user("Hi"), own, call("b"), a.clone(), b.clone()]);
+    // Turns that are finished are not checked. An id may return in a later turn.
+    accepted(&[user("Hi"), call("a"), a.clone(), user("Hi")]);
+    accepted(&[user("Hi"), call("a"), a.clone(), user("Hi"), thought("c2ln"), call("a"), a.clone()]);
+    let second = [user("Hi"), thought("c2ln"), call("a"), a.clone(), call("b"), b];
+    assert_eq!(warnings(&body(&second)), ["unsigned_thinking"]);
+    let older = json!({ "model": "gemini-2.5-flash", "input": [user("Hi"), call("a"), a] });
+    assert_eq!((warnings(&older), healed(&older, UNSIGNED)), (vec![], None));
+}
+
+#[test]
+fn r74_the_mark_of_unsigned_steps_is_not_that_of_generate_content() {
+    let given = json!({ "model": "gemini-3.6-flash", "contents": [{ "role": "user", "parts": [{ "text": "Hi" }] },
+        { "role": "model", "parts": [{ "functionCall": { "name": "f", "args": {} } }] },
+        { "role": "user", "parts": [{ "functionResponse": { "name": "f", "response": {} } }] }] });
+    let answer = br#"{"error":{"message":"Function call is missing a thought_signature in functionCall parts."}}"#;
+    let options = RepairOptions::default();
+    let found = heal(given.to_string().as_bytes(), Dialect::Gemini, answer, &options).unwrap();
+    let steps = body(&[user("Hi"), call("a"), result("a", json!("1"))]).to_string();
+    assert_eq!(leave_out_refused(steps.as_bytes(), OWN, &found.refused, &options), None);
+}
+
+#[test]
+fn r74_a_refused_signature_leaves_no_call_of_the_turn_without_one() {
     let error = json!({ "type": "function_result", "call_id": "a", "name": "f", "result": "no", "is_error": true });
-    let given = body(&[user("Hi"), thought("QUFB"), call("a"), error, said("Well."), user("And?")]);
-    let texts = [user("Hi"), said("Called f({})."), user("Error of f: no"), said("Well."), user("And?")];
-    assert_eq!(healed(&given, "Corrupted thought signature."), Some(body(&texts)));
+    let open = body(&[user("Hi"), thought("QUFB"), call("a"), error.clone()]);
+    let signed = body(&[user("Hi"), thought(PLACEHOLDER), call("a"), error.clone()]);
+    assert_eq!(healed(&open, CORRUPTED), Some(signed));
+    // Nobody checks the calls of a turn that is finished.
+    let finished = body(&[user("Hi"), thought("QUFB"), call("a"), error.clone(), said("Well."), user("And?")]);
+    let bare = body(&[user("Hi"), call("a"), error, said("Well."), user("And?")]);
+    assert_eq!(healed(&finished, CORRUPTED), Some(bare));
+}
+
+#[test]
+fn r74_the_refused_signature_of_a_result_is_left_out() {
+    let mut signed = result("a", json!("21"));
+    signed["signature"] = json!("UzI=");
+    let given = body(&[user("Hi"), thought(PLACEHOLDER), call("a"), signed]);
+    let bare = body(&[user("Hi"), thought(PLACEHOLDER), call("a"), result("a", json!("21"))]);
+    assert_eq!(healed(&given, CORRUPTED), Some(bare));
 }
 
 #[test]
@@ -220,4 +258,87 @@ fn r40_a_call_that_google_has_gets_one_result() {
         (errors(&two, OWN), repaired_body(&two, OWN)),
         (vec!["duplicate_result"], json!([result("a", json!("1"))]))
     );
+}
+
+#[test]
+fn r41_a_step_whose_results_are_lifted_keeps_its_other_members() {
+    let given = |content: Value| {
+        let step = json!({ "type": "model_output", "error": { "code": 3, "message": "no" }, "content": content });
+        body(&[user("Hi"), thought("c2ln"), call("a"), step, user("So?")])
+    };
+    let failed = |content: Value| json!({ "type": "model_output", "error": { "code": 3, "message": "no" }, "content": content });
+    let text = json!({ "type": "text", "text": "x" });
+    let (a, thought, call) = (result("a", json!("1")), thought("c2ln"), call("a"));
+    // The null says nothing, in a turn of the older form, either.
+    let both = given(json!([null, a, text]));
+    assert_eq!(repaired_body(&both, OWN), json!([user("Hi"), thought, call, a, failed(json!([text])), user("So?")]));
+    let alone = given(json!([a]));
+    assert_eq!(repaired_body(&alone, OWN), json!([user("Hi"), thought, call, a, failed(json!([])), user("So?")]));
+    let turn = body(&[json!({ "role": "user", "content": [null, { "type": "text", "text": "Hi" }] })]);
+    assert_eq!(repaired_body(&turn, OWN), json!([user("Hi")]));
+}
+
+#[test]
+fn r40_r74_a_model_before_gemini_3_gets_no_list_as_a_result() {
+    let text = |text: &str| json!({ "type": "text", "text": text });
+    let image = json!({ "type": "image", "data": "AA==", "mime_type": "image/png" });
+    let of = |model: &str, results: &[Value]| {
+        let steps = [&[user("Hi"), thought("c2ln"), call("a"), call("b")], results].concat();
+        json!({ "model": model, "input": steps })
+    };
+    let b = result("b", json!("2"));
+    let texts = [result("a", json!(["x", text("y")])), b.clone()];
+    let one = of("gemini-2.5-flash", &[result("a", json!("x\n\ny")), b.clone()]);
+    assert_eq!(repaired_body(&of("gemini-2.5-flash", &texts), OWN), one["input"]);
+    let listed = [result("a", json!([text("x"), text("y")])), b.clone()];
+    assert_eq!(repaired_body(&of("gemini-3.8-flash", &texts), OWN)[4], listed[0]);
+    // Of another dialect, and of this one, with media.
+    let converted = |from: Dialect, given: &Value| {
+        let (out, _) = convert(given.to_string().as_bytes(), from, OWN, &RepairOptions::default()).unwrap();
+        serde_json::from_slice::<Value>(&out).unwrap()["input"].clone()
+    };
+    let block = |text: &str| json!({ "type": "text", "text": text });
+    let source = json!({ "type": "base64", "media_type": "image/png", "data": "AA==" });
+    let anthropic = |model: &str, image: bool| {
+        let mut content = vec![block("x"), block("y")];
+        content.extend(image.then(|| json!({ "type": "image", "source": source })));
+        json!({ "model": model, "max_tokens": 9, "messages": [{ "role": "user", "content": "Hi" },
+            { "role": "assistant", "content": [{ "type": "tool_use", "id": "a", "name": "f", "input": {} }] },
+            { "role": "user", "content": [{ "type": "tool_result", "tool_use_id": "a", "content": content }] }] })
+    };
+    let string = result("a", json!("x\n\ny"));
+    let shown = json!({ "type": "user_input", "content": [image] });
+    for model in ["gemini-2.5-flash", "gemini-3.8-flash", "m"] {
+        assert_eq!(converted(Dialect::Anthropic, &anthropic(model, false))[2], string, "{model}");
+    }
+    let old = converted(Dialect::Anthropic, &anthropic("gemini-2.5-flash", true));
+    assert_eq!(old, json!([user("Hi"), call("a"), string, shown]));
+    let new = converted(Dialect::Anthropic, &anthropic("gemini-3.8-flash", true));
+    assert_eq!(new[2], result("a", json!([text("x\n\ny"), image])));
+    let own = [result("a", json!([text("x"), image])), b.clone()];
+    let apart = [result("a", json!("x")), b, shown];
+    assert_eq!(converted(OWN, &of("gemini-2.5-flash", &own)), of("m", &apart)["input"]);
+    // A model whose name says nothing.
+    let message = "Multimodal function responses are not supported for this model";
+    assert_eq!(healed(&of("m", &own), message), Some(of("m", &apart)));
+    assert_eq!(healed(&one, message), None);
+}
+
+#[test]
+fn r66_google_s_most_general_refusal_names_no_rule() {
+    let rule = |message: &str| refused_rule(json!({ "error": { "message": message } }).to_string().as_bytes(), OWN);
+    assert_eq!(rule(UNSIGNED), None);
+    let missing = "Function call is missing a thought_signature in functionCall parts.";
+    assert_eq!(rule(missing), Some("unsigned_thinking"));
+    assert_eq!(rule(&format!("{UNSIGNED} {missing}")), Some("unsigned_thinking"));
+}
+
+#[test]
+fn r74_a_list_of_objects_without_types_is_healed_by_the_rules() {
+    let given = body(&[user("Hi"), thought("c2ln"), call("a"), result("a", json!([{ "n": 1 }]))]);
+    let typed = json!([{ "type": "text", "text": "{\"n\":1}" }]);
+    let expected = body(&[user("Hi"), thought("c2ln"), call("a"), result("a", typed)]);
+    let answer = json!({ "error": { "message": "The 'type' parameter is required at 'input[3].result[0]'." } }).to_string();
+    let found = heal(given.to_string().as_bytes(), OWN, answer.as_bytes(), &RepairOptions::default()).unwrap();
+    assert_eq!(serde_json::from_slice::<Value>(&found.body).unwrap(), expected);
 }

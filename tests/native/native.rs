@@ -40,6 +40,9 @@ mod fuzz_replay;
 mod gemini;
 #[cfg(not(target_arch = "wasm32"))]
 mod interactions;
+#[cfg(not(target_arch = "wasm32"))]
+mod interactions_answers;
+#[cfg(not(target_arch = "wasm32"))]
 mod interactions_rules;
 #[cfg(not(target_arch = "wasm32"))]
 mod memory_store;

@@ -66,6 +66,7 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
         },
         refusal_statuses: BAD_REQUEST,
         remedies: remedies::REMEDIES,
+        general_refusals: &[],
         leave_out_refused: remedies::leave_out_refused,
         missing_reasoning: None,
         unique_names: None,

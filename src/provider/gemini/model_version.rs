@@ -1,5 +1,7 @@
 //! Versions of Gemini models. Their names tell which rules apply: newer models reject requests that older ones accept.
 
+use crate::provider::request::{ProviderRequest, Settings};
+
 /// The first version that requires thought signatures, and that accepts images in function responses.
 pub(in crate::provider) const GEMINI_3: u16 = 300;
 
@@ -24,4 +26,13 @@ pub(in crate::provider) fn model_version(name: &str) -> u16 {
     }
     let [major, minor] = numbers;
     major.saturating_mul(100).saturating_add(minor.min(99))
+}
+
+/// Reads the model's version from `params.model`, or else from the URL (`…/models/gemini-3.6-pro:generateContent`).
+pub(in crate::provider) fn version_settings(request: &ProviderRequest) -> Settings {
+    let version = match model_version(&request.params.view().text("model").unwrap_or_default()) {
+        0 => model_version(&request.url),
+        version => version,
+    };
+    Settings { version, ..request.settings }
 }

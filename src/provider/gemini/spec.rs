@@ -1,10 +1,9 @@
 //! Gemini generateContent as a dialect.
 
 use super::content::CONTENT;
-use super::model_version::model_version;
+use super::model_version::version_settings;
 use super::{Gemini, decode, encode, remedies, rules, sdk_request, stream};
 use crate::message::{Dialect, Role};
-use crate::provider::request::{ProviderRequest, Settings};
 use crate::provider::spec::{
     BAD_REQUEST, BodyProfile, DialectSpec, ItemFormat, ModelTable, PromptCache, RuleSet, SHORT_CACHE_LIFE, SystemMember,
 };
@@ -75,11 +74,12 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
     tools: &Gemini,
     parameters: &Gemini,
     reasoning: &Gemini,
-    models: ModelTable { settings, ..ModelTable::NONE },
+    models: ModelTable { settings: version_settings, ..ModelTable::NONE },
     rules: RuleSet {
         plan: rules::plan,
         refusal_statuses: BAD_REQUEST,
         remedies: remedies::REMEDIES,
+        general_refusals: &[],
         leave_out_refused: remedies::leave_out_refused,
         missing_reasoning: None,
         unique_names: None,
@@ -102,11 +102,3 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
     recognition: super::recognition::RECOGNITION,
 };
 
-/// Reads the model's version from `params.model`, or else from the URL (`…/models/gemini-3.6-pro:generateContent`).
-fn settings(request: &ProviderRequest) -> Settings {
-    let version = match model_version(&request.params.view().text("model").unwrap_or_default()) {
-        0 => model_version(&request.url),
-        version => version,
-    };
-    Settings { version, ..request.settings }
-}

@@ -1,21 +1,17 @@
 //! Decodes steps.
 //!
 //! Consecutive steps of the model are one message: thoughts, texts, calls and the steps of Google's own tools are its
-//! parts, in their order. A part has the template of its step. If a step holds a list of contents, each is a part; the
-//! first has the step's template, in which its own is inside, and the template of a further one has a `Parts` slot as a
-//! mark, then its own:
-//!
-//! ```json
-//! {"type":"model_output","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}
-//! ```
+//! parts, in their order. A part has the template of its step (`listed_parts.rs`).
 
 use super::media::decode_content;
 use super::step::{StepKind, THOUGHT};
 use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 use crate::json::{Json, JsonKind, JsonRef, JsonStr};
 use crate::message::{Dialect, Part, PartBody, Role, TemplateSlot, WireTemplate};
+use crate::provider::listed_parts::decode_entries;
 use crate::provider::wire_template::{matches_pattern, template_with_slots};
 use crate::tool::Arguments;
+use std::collections::BTreeSet;
 
 /// Steps as they are encoded without a template. These need none.
 const PLAIN_INPUT: &str = r##"{"type":"user_input","content":#parts}"##;
@@ -49,6 +45,27 @@ pub(super) fn decode(wires: &[JsonRef<'_>], items: &mut Vec<Incoming>) {
     }
     decoder.end_answer();
     decoder.end_loose();
+}
+
+/// Decodes the steps of an answer. A call with a result among them was run by the service: both are opaque parts, in
+/// their places, so that no run executes the call again.
+pub(super) fn decode_answer(wires: &[JsonRef<'_>], items: &mut Vec<Incoming>) {
+    let results = wires.iter().filter(|wire| StepKind::of(**wire) == StepKind::FunctionResult);
+    let executed: BTreeSet<String> = results.map(|result| result.string("call_id")).collect();
+    let mut decoder = StepDecoder { items, answer: Vec::new(), loose: Vec::new() };
+    for wire in wires {
+        match StepKind::of(*wire) {
+            StepKind::FunctionResult => decoder.answer.push(opaque(*wire)),
+            StepKind::FunctionCall if executed.contains(&wire.string("id")) => decoder.answer.push(opaque(*wire)),
+            _ => decoder.step(*wire),
+        }
+    }
+    decoder.end_answer();
+    decoder.end_loose();
+}
+
+fn opaque(wire: JsonRef<'_>) -> IncomingPart {
+    IncomingPart::Part(PartBody::Opaque(wire.to_owned()).into())
 }
 
 fn user_message(parts: Vec<IncomingPart>, template: Option<WireTemplate>) -> Incoming {
@@ -162,7 +179,7 @@ fn decode_answer_step(wire: JsonRef<'_>, kind: StepKind, parts: &mut Vec<Incomin
         StepKind::ModelOutput if contents_of(wire).any(is_visible) => decode_model_output(wire, parts),
         StepKind::Thought => decode_thought(wire, parts),
         StepKind::FunctionCall => parts.push(IncomingPart::Call(decode_call(wire))),
-        _ => parts.push(IncomingPart::Part(PartBody::Opaque(wire.to_owned()).into())),
+        _ => parts.push(opaque(wire)),
     }
 }
 
@@ -171,26 +188,25 @@ fn is_visible(content: JsonRef<'_>) -> bool {
 }
 
 fn decode_model_output(step: JsonRef<'_>, parts: &mut Vec<IncomingPart>) {
-    let contents: Vec<JsonRef<'_>> = step.get("content").unwrap_or_default().items().collect();
+    let content = step.get("content").unwrap_or_default();
     let has_other_members = step.entries().any(|(key, _)| !key.is_text("type") && !key.is_text("content"));
-    if let [content] = contents.as_slice()
-        && !has_other_members
-        && let part = decode_content(*content)
-        && part.template.is_none()
-        && matches!(part.body, PartBody::Text(_))
+    let mut contents = content.items();
+    // One content may stand in place of a list.
+    let single = if content.is_object() { Some(content) } else { contents.next().filter(|_| !has_other_members) };
+    if let Some(single) = single.filter(|_| contents.next().is_none())
+        && let part = decode_content(single)
+        && (content.is_object() || part.template.is_none() && matches!(part.body, PartBody::Text(_)))
     {
         return parts.push(IncomingPart::Part(part));
     }
-    let decoded = contents.into_iter().map(|content| {
-        let part = decode_content(content);
-        let slot = match (&part.body, part.template) {
-            (PartBody::Opaque(_), _) => TemplateSlot::Content,
-            (_, Some(template)) => TemplateSlot::Object(template),
-            (body, None) => TemplateSlot::Object(template_with_slots(content, &[(slot_of(body), TemplateSlot::Text)])),
-        };
-        (part.body, slot)
-    });
-    push_entries(step, "content", decoded, parts);
+    let body = |content: JsonRef<'_>| match decode_content(content).body {
+        PartBody::Opaque(_) => None,
+        body => {
+            let slot = slot_of(&body);
+            Some((body, slot))
+        }
+    };
+    decode_entries(step, ("content", content), &body, parts);
 }
 
 /// Returns the member of a plain content that its part fills.
@@ -208,33 +224,14 @@ fn decode_thought(step: JsonRef<'_>, parts: &mut Vec<IncomingPart>) {
     let summary = step.get("summary").filter(|list| list.items().next().is_some());
     match summary.filter(|list| list.items().all(|content| text(content).is_some())) {
         Some(list) => {
-            let decoded = list.items().filter_map(|content| {
-                let slot = TemplateSlot::Object(template_with_slots(content, &[("text", TemplateSlot::Text)]));
-                Some((PartBody::Reasoning(text(content)?), slot))
-            });
-            push_entries(step, "summary", decoded, parts);
+            let body = |content: JsonRef<'_>| Some((PartBody::Reasoning(text(content)?), "text"));
+            decode_entries(step, ("summary", list), &body, parts);
         }
         None => parts.push(IncomingPart::Part(Part {
             body: PartBody::Reasoning(JsonStr::new("")),
             template: Some(template_with_slots(step, &[])),
             phase: None,
         })),
-    }
-}
-
-/// Adds a part for each entry of the list in a step's member.
-fn push_entries(
-    step: JsonRef<'_>,
-    member: &str,
-    entries: impl Iterator<Item = (PartBody, TemplateSlot)>,
-    parts: &mut Vec<IncomingPart>,
-) {
-    for (at, (body, slot)) in entries.enumerate() {
-        let template = match at {
-            0 => template_with_slots(step, &[(member, slot)]),
-            _ => WireTemplate(vec![(JsonStr::new(""), TemplateSlot::Parts), (JsonStr::new(""), slot)]),
-        };
-        parts.push(IncomingPart::Part(Part { body, template: Some(template), phase: None }));
     }
 }
 

@@ -3,13 +3,15 @@
 use super::content::CONTENT;
 use super::decode::is_thought;
 use super::media::write_content;
+use super::results::accepts_lists;
 use super::step::{FUNCTION_CALL, FUNCTION_RESULT, MODEL_OUTPUT, USER_INPUT};
 use crate::finding::Report;
-use crate::json::{ArrayWriter, JsonKind, JsonRef, JsonStr, ObjectWriter, list_of};
+use crate::json::{JsonKind, JsonRef, JsonStr, ObjectWriter, list_of};
 use crate::message::{Dialect, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
+use crate::provider::listed_parts::{continues_item, grouped_by_item, write_item};
 use crate::provider::neutral::{arguments_object, is_system_text, rejected_media, result_text, text_of};
 use crate::provider::spec::{EncodeContext, Wire, call_ids, tool_name};
-use crate::provider::wire_template::{write_filled, write_part};
+use crate::provider::wire_template::write_filled;
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
 use crate::tool::{ToolInvocation, ToolResult};
 
@@ -22,8 +24,14 @@ pub(super) fn encode(wire: &mut Wire<'_>, item: &DraftMessage<'_>, context: &mut
         Role::Assistant => AnswerEncoder { item, native, ids: &ids }.write(wire, context.report),
         _ => write_input(wire, item.message, context.report),
     }
+    let mut media = Vec::new();
     for (call, id) in item.calls.iter().zip(&ids).filter(|(call, _)| call.result.is_some()) {
-        write_result(wire.begin(), call, id, context);
+        write_result(wire.begin(), (call, id), &mut media, context);
+    }
+    if !media.is_empty() {
+        let mut step = ObjectWriter::new(wire.begin());
+        step.text("type", USER_INPUT).list("content", &media);
+        step.end();
     }
 }
 
@@ -83,17 +91,15 @@ struct AnswerEncoder<'e, 'd> {
 impl AnswerEncoder<'_, '_> {
     fn write(&self, wire: &mut Wire<'_>, report: &mut Report) {
         let parts = &self.item.message.parts;
-        let mut at = 0;
-        while let Some(part) = parts.get(at) {
-            let more = parts.iter().skip(at + 1).take_while(|part| self.native && continues_step(part)).count();
-            let entries = parts.get(at..=at + more).unwrap_or_default();
-            at += 1 + more;
-            self.write_step(wire, part, entries, report);
+        let groups = if self.native { grouped_by_item(parts) } else { parts.chunks(1).collect() };
+        for group in groups {
+            self.write_step(wire, group, report);
         }
     }
 
-    /// Writes the step that begins with a part; `entries` are the parts in its list.
-    fn write_step(&self, wire: &mut Wire<'_>, part: &Part, entries: &[Part], report: &mut Report) {
+    /// Writes the step that a part is, with the further parts in its list.
+    fn write_step(&self, wire: &mut Wire<'_>, group: &[Part], report: &mut Report) {
+        let Some(part) = group.first() else { return };
         if let PartBody::ToolCall { .. } = part.body {
             let place = self
                 .item
@@ -104,22 +110,32 @@ impl AnswerEncoder<'_, '_> {
             }
             return;
         }
-        let template = part.template.as_ref().filter(|_| self.native && !continues_step(part));
-        match (&part.body, template) {
+        let is_native_step = self.native && !continues_item(part);
+        match (&part.body, part.template.as_ref().filter(|_| is_native_step)) {
             (PartBody::Data { .. }, _) | (PartBody::Reasoning(_), None) => {}
-            (PartBody::Opaque(step), None) if self.native => wire.begin().push_str(step.as_str()),
-            (_, Some(template)) if is_step(template) => write_native_step(wire.begin(), entries, template),
-            // A content of an answer in the older form, which had no step around it, or one of another dialect.
-            _ => {
-                let mut content = String::new();
-                let is_blank = text_of(part).is_some_and(JsonStr::is_empty);
-                let is_accepted = !is_blank && accepts(part, self.item.message, report);
-                if is_accepted && write_content(&mut content, part, self.native && !continues_step(part)) {
-                    let mut step = ObjectWriter::new(wire.begin());
-                    step.text("type", MODEL_OUTPUT).list("content", &[content]);
-                    step.end();
-                }
+            (PartBody::Opaque(step), None) if is_native_step => wire.begin().push_str(step.as_str()),
+            (_, Some(template)) if is_step(template) => write_item(wire.begin(), group, template, false),
+            // Contents of an answer in the older form, which had no step around them, of another dialect, or of a step
+            // whose first content was removed.
+            _ => self.write_contents(wire, group, report),
+        }
+    }
+
+    /// Writes a step with these parts as its contents.
+    fn write_contents(&self, wire: &mut Wire<'_>, parts: &[Part], report: &mut Report) {
+        let mut contents = Vec::new();
+        for part in parts {
+            let mut content = String::new();
+            let is_blank = text_of(part).is_some_and(JsonStr::is_empty);
+            let is_accepted = !is_blank && accepts(part, self.item.message, report);
+            if is_accepted && write_content(&mut content, part, self.native && !continues_item(part)) {
+                contents.push(content);
             }
+        }
+        if !contents.is_empty() {
+            let mut step = ObjectWriter::new(wire.begin());
+            step.text("type", MODEL_OUTPUT).list("content", &contents);
+            step.end();
         }
     }
 
@@ -140,71 +156,49 @@ impl AnswerEncoder<'_, '_> {
     }
 }
 
-/// Returns true if a part is a further entry in the list of the step before it (see `decode.rs`).
-fn continues_step(part: &Part) -> bool {
-    part.template.as_ref().is_some_and(|template| matches!(template.0.first(), Some((_, TemplateSlot::Parts))))
-}
-
 /// Returns true for the template of a step, not of a content alone.
 fn is_step(template: &WireTemplate) -> bool {
     is_thought(template)
         || template.0.iter().any(|(_, slot)| matches!(slot, TemplateSlot::Object(_) | TemplateSlot::Content))
 }
 
-/// Writes a step in its original form.
-fn write_native_step(out: &mut String, entries: &[Part], template: &WireTemplate) {
-    let mut object = ObjectWriter::new(out);
-    for (key, slot) in &template.0 {
-        let out = object.key_token(key.token());
-        match slot {
-            TemplateSlot::Raw(value) => out.push_str(value.as_str()),
-            _ => write_entries(out, entries, slot),
-        }
-    }
-    object.end();
-}
-
-/// Writes the list of a step. `first_slot` is the form of its first entry; further entries have it in their template.
-fn write_entries(out: &mut String, entries: &[Part], first_slot: &TemplateSlot) {
-    let mut list = ArrayWriter::new(out);
-    for (at, part) in entries.iter().enumerate() {
-        let own = part.template.as_ref().and_then(|template| template.0.get(1)).map(|(_, slot)| slot);
-        let slot = own.filter(|_| at > 0).unwrap_or(first_slot);
-        match (slot, &part.body) {
-            (TemplateSlot::Object(template), _) => write_part(list.item(), part, template, &["uri"]),
-            (_, PartBody::Opaque(value)) => list.item().push_str(value.as_str()),
-            _ => {}
-        }
-    }
-    list.end();
-}
-
-/// Writes the result of a call with the call's id.
-fn write_result(out: &mut String, call: &DraftCall<'_>, id: &JsonStr, context: &mut EncodeContext<'_>) {
+/// Writes the result of a call with the call's id. Models before Gemini 3 accept no list as a result: its media are added
+/// to `media`, which follows the results.
+fn write_result(
+    out: &mut String,
+    (call, id): (&DraftCall<'_>, &JsonStr),
+    media: &mut Vec<String>,
+    context: &mut EncodeContext<'_>,
+) {
     let name = JsonStr::new(&tool_name(call.invocation));
+    let accepts_lists = accepts_lists(context.settings.version);
     if let Some(DraftResult::Stored(result)) = call.result
         && result.dialect == Some(Dialect::GeminiInteractions)
-        && is_result(result.content.view())
+        && is_result(result.content.view(), accepts_lists)
     {
         return write_native_result(out, result, (id, &name));
     }
     let result = result_text(&CONTENT, call, context.decode_result, context.report);
+    let mut contents = Vec::new();
+    for part in &result.media {
+        let mut content = String::new();
+        if write_content(&mut content, part, false) {
+            contents.push(content);
+        }
+    }
+    let text = JsonStr::joined(&mut result.texts.iter().filter(|text| !text.is_empty()), "\\n\\n");
     let mut step = ObjectWriter::new(out);
     step.text("type", FUNCTION_RESULT).token("call_id", id).token("name", &name);
-    match result.texts.as_slice() {
-        [] if result.media.is_empty() => _ = step.text("result", ""),
-        [text] if result.media.is_empty() => _ = step.token("result", text),
-        texts => {
-            let texts = texts.iter().map(|text| PartBody::Text(text.clone()).into());
-            let mut contents = Vec::new();
-            for part in texts.chain(result.media.iter().cloned()) {
-                let mut content = String::new();
-                if write_content(&mut content, &part, false) {
-                    contents.push(content);
-                }
-            }
-            step.list("result", &contents);
+    if contents.is_empty() || !accepts_lists {
+        step.token("result", &text);
+        media.append(&mut contents);
+    } else {
+        if !text.is_empty() {
+            let mut content = String::new();
+            write_content(&mut content, &PartBody::Text(text).into(), false);
+            contents.insert(0, content);
         }
+        step.list("result", &contents);
     }
     if result.is_error {
         step.bool("is_error", true);
@@ -213,11 +207,11 @@ fn write_result(out: &mut String, call: &DraftCall<'_>, id: &JsonStr, context: &
 }
 
 /// Returns true for a result as the API has it: a text, an object of the application, or a list of contents.
-fn is_result(result: JsonRef<'_>) -> bool {
+fn is_result(result: JsonRef<'_>, accepts_lists: bool) -> bool {
     let is_content = |content: JsonRef<'_>| content.is_object() && content.text("type").is_some();
     match result.kind() {
         JsonKind::String | JsonKind::Object => true,
-        JsonKind::Array => result.items().all(is_content),
+        JsonKind::Array => accepts_lists && result.items().all(is_content),
         _ => false,
     }
 }

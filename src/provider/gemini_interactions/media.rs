@@ -1,6 +1,7 @@
 //! Contents: `{"type":"text","text":"Hi"}`, `{"type":"image","data":"…","mime_type":"image/png"}`,
 //! `{"type":"document","uri":"…"}`.
 
+use super::step::CONTENT_TYPES;
 use crate::json::{JsonKind, JsonRef, JsonStr, ObjectWriter};
 use crate::message::{Media, Part, PartBody, TemplateSlot};
 use crate::provider::neutral::media_type_of;
@@ -11,7 +12,7 @@ pub(super) fn decode_content(content: JsonRef<'_>) -> Part {
     let body = match content.text("type").as_deref() {
         Some("text") => content.json_str("text").map(PartBody::Text),
         Some("image") => decode_media(content).map(PartBody::Image),
-        Some("audio" | "document" | "video") => decode_media(content).map(PartBody::File),
+        Some(media) if CONTENT_TYPES.contains(&media) => decode_media(content).map(PartBody::File),
         _ => None,
     };
     let Some(body) = body else { return PartBody::Opaque(content.to_owned()).into() };

@@ -15,6 +15,10 @@ impl MessageCodec for Interactions {
         decode::decode(wires, items);
     }
 
+    fn decode_answer(&self, wires: &[JsonRef<'_>], items: &mut Vec<Incoming>) {
+        decode::decode_answer(wires, items);
+    }
+
     fn decode_block(&self, block: JsonRef<'_>) -> Part {
         decode_content(block)
     }

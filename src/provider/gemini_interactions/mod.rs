@@ -12,6 +12,7 @@ mod reasoning;
 mod recognition;
 mod recognizer;
 mod remedies;
+mod results;
 mod rules;
 mod spec;
 mod step;

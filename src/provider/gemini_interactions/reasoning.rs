@@ -8,15 +8,19 @@ use crate::provider::request::Settings;
 use crate::provider::spec::{ReasoningFormat, bare_model};
 
 impl ReasoningFormat for Interactions {
+    /// A result with a signature is checked with the answer that it belongs to.
     fn is_of_answer(&self, item: JsonRef<'_>) -> bool {
-        StepKind::of(item).is_of_model()
+        let kind = StepKind::of(item);
+        kind.is_of_model() || kind == StepKind::FunctionResult && signature_of(item).is_some()
     }
 
     fn reasoning_of<'a>(&self, item: JsonRef<'a>) -> Option<&'a str> {
         match StepKind::of(item) {
             StepKind::Thought => Some(item.as_raw()),
-            // Calls had a signature before Google's SDK 3.
-            StepKind::FunctionCall | StepKind::Other => signature_of(item).map(JsonRef::as_raw),
+            // Calls had a signature before Google's SDK 3. Results have one in its SDK for Python.
+            StepKind::FunctionCall | StepKind::FunctionResult | StepKind::Other => {
+                signature_of(item).map(JsonRef::as_raw)
+            }
             _ => None,
         }
     }
@@ -29,7 +33,7 @@ impl ReasoningFormat for Interactions {
     fn without_reasoning(&self, items: &[JsonRef<'_>], _settings: &Settings) -> Vec<Option<String>> {
         let write = |item: &JsonRef<'_>| match StepKind::of(*item) {
             StepKind::Thought => None,
-            StepKind::FunctionCall | StepKind::Other if signature_of(*item).is_some() => {
+            StepKind::FunctionCall | StepKind::FunctionResult | StepKind::Other if signature_of(*item).is_some() => {
                 let mut out = String::new();
                 let mut object = ObjectWriter::new(&mut out);
                 object.copy_all(*item, SIGNATURE);

@@ -8,11 +8,6 @@ use crate::provider::rules::Fields;
 use crate::provider::spec::{ItemRecognizer, Mention};
 
 impl ItemRecognizer for Interactions {
-    /// A request that goes on with a stored answer has only its token (@google/genai 3.1.0, `automatic_continuation`).
-    fn may_lack_list(&self, body: &Fields<'_>) -> bool {
-        body.find("continuation_token").is_some()
-    }
-
     /// Calls of the Responses API have a `call_id`, those of steps an `id`.
     fn marks_item(&self, item: &Fields<'_>) -> bool {
         let has = |name: &str| item.find(name).is_some();

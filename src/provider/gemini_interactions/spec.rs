@@ -4,6 +4,7 @@ use super::content::CONTENT;
 use super::system::{SYSTEM, SYSTEM_INSTRUCTION};
 use super::{Interactions, decode, remedies, rules, stream};
 use crate::message::Dialect;
+use crate::provider::gemini::model_version::version_settings;
 use crate::provider::request::TOOL_CHOICE;
 use crate::provider::spec::{
     BAD_REQUEST, BodyProfile, DialectSpec, ItemFormat, ModelTable, PromptCache, RuleSet, SHORT_CACHE_LIFE,
@@ -60,6 +61,8 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
             "verbosity",
         ],
         tool_choice_members: &[TOOL_CHOICE, "generation_config.tool_choice"],
+        // A request that goes on with a stored answer has only its token (@google/genai 3.1.0, `automatic_continuation`).
+        may_lack_list: |body| body.find("continuation_token").is_some(),
         has_strict_tools: false,
         ..BodyProfile::COMMON
     },
@@ -77,11 +80,12 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
     tools: &Interactions,
     parameters: &Interactions,
     reasoning: &Interactions,
-    models: ModelTable::NONE,
+    models: ModelTable { settings: version_settings, ..ModelTable::NONE },
     rules: RuleSet {
         plan: rules::plan,
         refusal_statuses: BAD_REQUEST,
         remedies: remedies::REMEDIES,
+        general_refusals: remedies::GENERAL_REFUSALS,
         leave_out_refused: remedies::leave_out_refused,
         missing_reasoning: None,
         unique_names: None,

@@ -20,6 +20,7 @@ use crate::provider::stream::{
     AnswerBlock, AnswerReader, AnswerStatus, Assembled, LatestPositions, MetaMembers, ResponseMeta, StreamEvent,
     WireError, malformed, read_error,
 };
+use std::collections::BTreeSet;
 use step::StreamStep;
 
 const META_MEMBERS: MetaMembers = MetaMembers { id: "id", model: "model" };
@@ -31,6 +32,8 @@ pub(crate) struct InteractionsAssembler {
     steps: Vec<StreamStep>,
     positions: LatestPositions,
     call_count: u32,
+    /// The indices of the steps of the user.
+    inputs: BTreeSet<u64>,
     /// The position of the step that the last delta extended.
     last_extended: usize,
     /// How the interaction ended, once it has.
@@ -116,18 +119,37 @@ impl AnswerReader for InteractionsAssembler {
         let status = self.status(stopped);
         let is_complete = status == AnswerStatus::Complete;
         let (mut text, mut calls) = (String::new(), Vec::new());
+        let executed = self.executed_calls(is_complete);
         for step in &self.steps {
             step.push_text(&mut text);
-            calls.extend(step.assemble_call(is_complete));
+            calls.extend(step.assemble_call(is_complete).filter(|call| !executed.contains(&call.call_id)));
         }
         self.meta.assembled(status, &text, calls, self.wire(is_complete))
     }
 }
 
-/// Returns true for an interaction, which has a status.
+/// The statuses of an interaction.
+const STATUSES: [&str; 9] = [
+    "budget_exceeded",
+    "cancelled",
+    "completed",
+    "failed",
+    "in_progress",
+    "incomplete",
+    "queued",
+    "requires_action",
+    "requires_continuation",
+];
+
+/// Returns true for an interaction, which has a status. With `"store":false` it has no `id` (vercel/ai,
+/// `google-interactions-api.ts`); errors and events have other members then.
 fn is_interaction(body: JsonRef<'_>) -> bool {
+    let has = |name: &str| body.find(name).is_some();
+    let is_other = || has("event_type") || has("message");
     list_of(body).is_some()
-        || body.find("status").is_some_and(|it| it.kind() == JsonKind::String) && body.find("id").is_some()
+        || body.text("status").is_some_and(|status| {
+            has("id") || STATUSES.contains(&&*status) && !is_other()
+        })
 }
 
 /// Returns the steps of an interaction, or its outputs in the older form.
@@ -178,7 +200,12 @@ impl InteractionsAssembler {
     }
 
     fn start(&mut self, index: Option<u64>, step: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
-        if !step.is_object() || step.has_text("type", USER_INPUT) {
+        // What the user said may be repeated. Its deltas are no answer, either.
+        let is_input = step.has_text("type", USER_INPUT);
+        if let Some(index) = index {
+            if is_input { self.inputs.insert(index) } else { self.inputs.remove(&index) };
+        }
+        if !step.is_object() || is_input {
             return;
         }
         self.add(StreamStep::new(index, step, self.call_count), out);
@@ -204,6 +231,9 @@ impl InteractionsAssembler {
 
     /// Applies a delta. Returns the fragment that it appended to a string of the step if that was its only effect.
     fn delta<'a>(&mut self, index: Option<u64>, delta: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
+        if index.is_some_and(|index| self.inputs.contains(&index)) {
+            return None;
+        }
         if self.step_mut(index).is_none() {
             let step = StreamStep::of_delta(index, delta, self.call_count)?;
             self.add(step, out);
@@ -220,6 +250,10 @@ impl InteractionsAssembler {
         // The event at the end of a stream need not have the steps.
         if self.steps.is_empty() {
             for step in list_of(interaction).unwrap_or_default().items() {
+                // The last one may be cut off.
+                if let Some(before) = self.steps.last_mut() {
+                    before.close(out);
+                }
                 self.start(None, step, out);
             }
         }
@@ -233,15 +267,29 @@ impl InteractionsAssembler {
         self.meta.finish_reason = Some(status.to_owned());
         self.ended = match status {
             "failed" | "cancelled" => {
-                self.meta.report_error(error_of(interaction, status), out);
+                let error = error_of(interaction).or_else(|| self.error_of_step()).unwrap_or_else(|| {
+                    let message = format!("the service ended the interaction with the status {status}");
+                    WireError { code: Some(status.to_owned()), message }
+                });
+                self.meta.report_error(error, out);
                 Some(AnswerStatus::Failed)
             }
             // Still at work in the background.
             "queued" | "in_progress" => None,
             _ if is_whole => Some(AnswerStatus::Complete),
             // `incomplete`, `budget_exceeded`, `requires_continuation`, and what is added later.
-            _ => Some(AnswerStatus::Incomplete),
+            _ => {
+                if let Some(error) = self.error_of_step() {
+                    self.meta.report_error(error, out);
+                }
+                Some(AnswerStatus::Incomplete)
+            }
         };
+    }
+
+    /// Returns the error that ended a step of the model: `{"type":"model_output","error":{"code":3,"message":"…"}}`.
+    fn error_of_step(&self) -> Option<WireError> {
+        self.steps.iter().find_map(StreamStep::error)
     }
 
     fn status(&self, stopped: bool) -> AnswerStatus {
@@ -252,25 +300,36 @@ impl InteractionsAssembler {
         }
     }
 
+    /// Returns the ids of the calls that the service has run itself: their results are in the answer. Google's page on its
+    /// Antigravity agent (2026-09): "Find function calls that do not have a matching function result. Filesystem tools
+    /// (like write_to_file) are also represented as function calls but are executed automatically by the environment."
+    fn executed_calls(&self, is_complete: bool) -> BTreeSet<String> {
+        let results = self.steps.iter().filter(|step| !step.is_call() && step.is_sent(is_complete));
+        results.filter_map(StreamStep::pairing_id).collect()
+    }
+
     /// Returns the steps for the next request.
     fn wire(&self, is_complete: bool) -> Option<Json> {
         let mut wire = String::new();
         let mut list = ArrayWriter::new(&mut wire);
-        for step in self.steps.iter().filter(|step| step.is_sent(is_complete)) {
-            step.write(list.item());
+        let executed = self.executed_calls(is_complete);
+        // A result needs its call.
+        let is_lost = |step: &&StreamStep| step.is_call() && !step.is_sent(true);
+        let lost: BTreeSet<String> = self.steps.iter().filter(is_lost).filter_map(StreamStep::pairing_id).collect();
+        for step in &self.steps {
+            let id = step.pairing_id();
+            let is_executed = id.as_ref().is_some_and(|id| executed.contains(id));
+            if step.is_sent(is_complete || is_executed) && !id.is_some_and(|id| lost.contains(&id)) {
+                step.write(list.item());
+            }
         }
         list.end();
         (wire.len() > "[]".len()).then(|| Json::trusted(wire))
     }
 }
 
-/// Returns the error of an interaction that failed: the first of its `errors`, or of a step.
-fn error_of(interaction: JsonRef<'_>, status: &str) -> WireError {
+/// Returns the error of an interaction that failed: the first of its `errors`, or its `error`.
+fn error_of(interaction: JsonRef<'_>) -> Option<WireError> {
     let listed = interaction.get("errors").unwrap_or_default().items().find_map(read_error);
-    let of_step = || list_of(interaction).unwrap_or_default().items().find_map(|step| read_error(step.find("error")?));
-    let message = format!("the service ended the interaction with the status {status}");
-    listed
-        .or_else(|| interaction.find("error").and_then(read_error))
-        .or_else(of_step)
-        .unwrap_or_else(|| WireError { code: Some(status.to_owned()), message })
+    listed.or_else(|| interaction.find("error").and_then(read_error))
 }

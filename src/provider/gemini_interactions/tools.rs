@@ -23,8 +23,9 @@ impl ToolCodec for Interactions {
         ToolDefinition::from_object(entry, "parameters").filter(|_| is_function(entry)).into_iter().collect()
     }
 
+    /// Computer use has the model write calls, too, and a choice may name the tools of an MCP server.
     fn has_callable_tool(&self, entry: JsonRef<'_>) -> bool {
-        is_function(entry)
+        is_function(entry) || entry.has_text("type", "computer_use") || entry.has_text("type", "mcp_server")
     }
 
     fn write_tool(&self, out: &mut ObjectWriter<'_>, tool: &ToolDefinition) {

@@ -43,7 +43,8 @@ pub(crate) fn heal(body: &[u8], dialect: NamedDialect, answer: &[u8], options: &
 #[must_use]
 pub(crate) fn refused_rule(answer: &[u8], spec: &DialectSpec) -> Option<&'static str> {
     let answer = ErrorAnswer::read(answer)?;
-    spec.rules.remedies.iter().find(|remedy| remedy.cures(&answer)).map(|remedy| remedy.rule)
+    let general = spec.rules.general_refusals;
+    spec.rules.remedies.iter().find(|remedy| remedy.is_named_by(&answer, general)).map(|remedy| remedy.rule)
 }
 
 /// Applies a remedy of `member` to a body of `dialect`, which is of the same family.

@@ -21,7 +21,12 @@ pub(crate) struct Remedy {
 impl Remedy {
     /// Returns true if the answer has one of the sentences or codes.
     pub fn cures(&self, answer: &ErrorAnswer) -> bool {
-        self.sentences.iter().any(|parts| answer.find(parts).is_some())
+        self.is_named_by(answer, &[])
+    }
+
+    /// Returns true if the answer has one of the codes, or one of the sentences that are not `general`.
+    pub fn is_named_by(&self, answer: &ErrorAnswer, general: &[&[&str]]) -> bool {
+        self.sentences.iter().any(|parts| !general.contains(parts) && answer.find(parts).is_some())
             || self.codes.iter().any(|code| answer.has_word(code))
     }
 

@@ -34,6 +34,7 @@ pub(crate) static SPEC: DialectSpec = family_spec(
         plan: rules::plan,
         refusal_statuses: BAD_REQUEST,
         remedies: remedies::REMEDIES,
+        general_refusals: &[],
         leave_out_refused,
         missing_reasoning: None,
         unique_names: None,

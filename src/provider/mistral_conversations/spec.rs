@@ -72,6 +72,7 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
         refusal_statuses: &[400, 422],
         remedies: remedies::REMEDIES,
         leave_out_refused: remedies::leave_out_refused,
+        general_refusals: &[],
         missing_reasoning: None,
         unique_names: None,
     },

@@ -41,6 +41,12 @@ pub(crate) fn names_tool_choice(all: &AllDialects, member: &str) -> bool {
     all.iter().any(|spec| spec.body.tool_choice_members.contains(&member))
 }
 
+/// Returns true if a body's member of that name is an object with the tool choice in it, in some dialect.
+fn holds_tool_choice(all: &AllDialects, name: &str) -> bool {
+    let is_choice_in = |member: &&str| member.split_once('.') == Some((name, TOOL_CHOICE));
+    all.iter().any(|spec| spec.body.tool_choice_members.iter().any(is_choice_in))
+}
+
 /// Reads a tool choice in the form of any dialect. Returns `None` for a choice that only the dialect of the request
 /// has.
 #[must_use]
@@ -65,15 +71,17 @@ pub(crate) fn drop_unavailable_tool_choice(
             }
     };
     // The choice may be beside parameters, in an object that holds them.
-    let is_missing_within =
-        |group: JsonRef<'_>| group.get(TOOL_CHOICE).is_some_and(|value| is_missing(TOOL_CHOICE, value));
+    let is_missing_within = |name: &str, group: JsonRef<'_>| {
+        holds_tool_choice(all, name) && group.get(TOOL_CHOICE).is_some_and(|value| is_missing(TOOL_CHOICE, value))
+    };
     let name_of = |key: JsonRef<'_>| key.as_text().unwrap_or_default().into_owned();
-    if !params.entries().any(|(key, value)| is_missing(&name_of(key), value) || is_missing_within(value)) {
+    let is_changed = |name: &str, value: JsonRef<'_>| is_missing(name, value) || is_missing_within(name, value);
+    if !params.entries().any(|(key, value)| is_changed(&name_of(key), value)) {
         return None;
     }
     Some(ObjectWriter::build(|out| {
         for (key, value) in params.entries() {
-            if is_missing_within(value) {
+            if is_missing_within(&name_of(key), value) {
                 let mut group = ObjectWriter::new(out.key_token(key.as_raw()));
                 group.copy_all(value, TOOL_CHOICE);
                 group.end();

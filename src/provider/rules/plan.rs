@@ -162,7 +162,6 @@ impl<'a> Plan<'a, '_> {
                 return None;
             }
             Some(JsonKind::String) if self.survey.formats.named.decode_text.is_some() => return None,
-            None if self.survey.formats.named.recognizer.may_lack_list(&self.body) => return None,
             _ => {}
         }
         self.reject_other_format(found);

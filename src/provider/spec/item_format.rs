@@ -57,11 +57,6 @@ pub(crate) trait ItemRecognizer: Sync {
         None
     }
 
-    /// Returns true if a body may lack the list, because the provider has all of the conversation.
-    fn may_lack_list(&self, _body: &Fields<'_>) -> bool {
-        false
-    }
-
     /// Returns true if an item has a member or a type that only items of this dialect have. Members of several
     /// dialects, such as `role` and a text as `content`, are no marks.
     fn marks_item(&self, item: &Fields<'_>) -> bool;

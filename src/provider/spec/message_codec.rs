@@ -28,6 +28,11 @@ pub(crate) trait MessageCodec: Sync {
     /// Decodes the items of a list, or of an answer.
     fn decode(&self, wires: &[JsonRef<'_>], items: &mut Vec<Incoming>);
 
+    /// Decodes the items of an answer, where a result is that of a call which the service has run itself.
+    fn decode_answer(&self, wires: &[JsonRef<'_>], items: &mut Vec<Incoming>) {
+        self.decode(wires, items);
+    }
+
     /// Decodes a block of a message's or a result's content. A block without a neutral meaning becomes an opaque part.
     fn decode_block(&self, block: JsonRef<'_>) -> Part;
 

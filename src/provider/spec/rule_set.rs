@@ -13,6 +13,8 @@ pub(crate) struct RuleSet {
     pub refusal_statuses: &'static [u16],
     /// The errors of the provider that can be cured (R74).
     pub remedies: &'static [Remedy],
+    /// Sentences of the remedies with which the provider refuses anything: only a body tells what they are about.
+    pub general_refusals: &'static [&'static [&'static str]],
     /// Removes what the marks of [`Healed::refused`](crate::provider::Healed::refused) name.
     pub leave_out_refused: fn(&mut Cure<'_>, &[String]),
     /// Answers that some models reject without their reasoning.

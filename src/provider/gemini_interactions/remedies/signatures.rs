@@ -1,128 +1,105 @@
 //! Signatures that the service refuses or misses.
 //!
-//! A call needs a thought with a signature before it, among the steps of its run. Nothing is known to stand for a
-//! signature here: generateContent has `skip_thought_signature_validator`, and no source shows it in a step
-//! (2026-11-28). So a call without a signature is carried as text, as is its result, which the service accepts
-//! (aiden-firmware#699, 2026-09-17).
+//! In the current turn, a run of the model's steps with a call needs a signature: of a thought before its first call, or
+//! of that call itself. `skip_thought_signature_validator`, Google's stand-in for the signature of a thought that another
+//! model had, is accepted as that of a thought at the beginning of the run. Sources: the tests of AgentHub ("the
+//! Interactions API takes an unfinished model turn back only when it holds a signed thought (verified live 2026-09-16)"),
+//! earendil-works/pi#2172 (2026-03-15), obsidian-gemini (2026-07-28: the signature of the call itself).
 
-use crate::json::{ArrayWriter, JsonKind, JsonRef, ObjectWriter};
-use crate::provider::gemini_interactions::step::{MODEL_OUTPUT, SIGNATURE, StepKind, USER_INPUT, signature_of};
+use crate::json::JsonRef;
+use crate::provider::gemini::model_version::{GEMINI_3, model_version};
+use crate::provider::gemini_interactions::step::{FUNCTION_RESULT, SIGNATURE, StepKind, signature_of};
 use crate::provider::healing::{Cure, signature_mark};
 use crate::provider::rules::BodyPiece;
-use std::collections::BTreeMap;
 
-/// The mark of a model that refuses calls without a signature.
+/// Google's stand-in for the signature of a thought.
+const PLACEHOLDER_SIGNATURE: &str = "skip_thought_signature_validator";
+const PLACEHOLDER_THOUGHT: &str = r#"{"type":"thought","signature":"skip_thought_signature_validator"}"#;
+
+/// The mark of a model that refuses calls without a signature. generateContent has another one: its cure differs.
 pub(super) fn unsigned_mark(body: JsonRef<'_>) -> String {
-    format!("unsigned:{}", body.string("model"))
+    format!("unsignedsteps:{}", body.string("model"))
 }
 
-/// Removes the selected signatures, and the thoughts that have them. A call that then has no signature becomes a text;
-/// with `refuses_unsigned` also one that had none, and a thought without a signature is removed.
-pub(super) fn leave_out_signatures(
+/// Removes the selected signatures, and the thoughts that have them. A run of the current turn that loses the signature
+/// of its first call by that begins with the placeholder; with `are_required` also one that had none, and thoughts
+/// without a signature are removed.
+pub(super) fn replace_signatures(
     cure: &mut Cure<'_>,
     is_refused: &dyn Fn(JsonRef<'_>) -> bool,
-    refuses_unsigned: bool,
+    are_required: bool,
 ) {
-    let list = cure.list;
-    let (mut thoughts, mut names) = (Vec::new(), BTreeMap::new());
-    let (mut run, mut has_unsigned) = (RunSignatures::default(), false);
-    for (at, step) in list.items().enumerate() {
+    let steps: Vec<JsonRef<'_>> = cure.list.items().collect();
+    let current = steps.iter().rposition(|step| starts_turn(*step)).map_or(0, |at| at + 1);
+    let is_old = (1..GEMINI_3).contains(&model_version(&cure.body.string("model")));
+    let (mut pieces, mut run, mut is_unsigned) = (Vec::with_capacity(steps.len()), Run::default(), false);
+    for (at, step) in steps.iter().copied().enumerate() {
         let kind = StepKind::of(step);
         if !kind.is_of_model() {
-            run = RunSignatures::default();
+            run = Run { start: pieces.len() + 1, ..Run::default() };
         }
         let signature = signature_of(step);
-        let refused = signature.filter(|signature| is_refused(*signature));
+        let refused = signature.filter(|value| !value.is_text(PLACEHOLDER_SIGNATURE) && is_refused(*value));
         if let Some(refused) = refused {
             cure.refused.push(signature_mark(refused.as_raw()));
             cure.changed(|| format!("/input/{at}"));
+            run.has_lost = true;
         }
-        run.read(kind, signature.is_some() && refused.is_none(), refused.is_some());
-        match kind {
-            StepKind::Thought if refused.is_some() || refuses_unsigned && signature.is_none() => thoughts.push(at),
-            StepKind::FunctionCall if !run.is_call_signed && (run.has_lost || refuses_unsigned) => {
-                names.insert(step.string("id"), step.string("name"));
-                cure.edits.replace(step, BodyPiece::New(call_as_text(step)));
-                cure.changed(|| format!("/input/{at}"));
-                has_unsigned |= !run.has_lost;
-            }
-            StepKind::FunctionResult => {
-                if let Some(name) = names.get(&step.string("call_id")) {
-                    cure.edits.replace(step, BodyPiece::New(result_as_text(step, name)));
-                }
-            }
-            _ if refused.is_some() => cure.edits.remove(step, SIGNATURE),
-            _ => {}
+        let is_signed = signature.is_some() && refused.is_none();
+        if kind == StepKind::Thought && !is_signed && (refused.is_some() || are_required) {
+            cure.changed(|| format!("/input/{at}"));
+            is_unsigned |= refused.is_none();
+            continue;
         }
+        if refused.is_some() {
+            cure.edits.remove(step, SIGNATURE);
+        }
+        let is_first_call = run.read(kind, is_signed);
+        if is_first_call && !is_signed && at >= current && !is_old && (run.has_lost || are_required) {
+            pieces.insert(run.start, BodyPiece::New(PLACEHOLDER_THOUGHT.into()));
+            cure.changed(|| format!("/input/{at}"));
+            is_unsigned |= !run.has_lost;
+        }
+        pieces.push(cure.edits.source(step));
     }
-    if let Some(at) = thoughts.first() {
-        cure.changed(|| format!("/input/{at}"));
+    if cure.place.is_some() {
+        cure.edits.rebuild(cure.list, pieces);
     }
-    cure.remove_items(list, &mut |at, _| thoughts.binary_search(&at).is_ok());
-    if refuses_unsigned && (has_unsigned || !thoughts.is_empty()) {
+    if are_required && is_unsigned {
         cure.refused.push(unsigned_mark(cure.body));
     }
 }
 
-/// What is known of the signatures in a run of the model's steps.
-#[derive(Default)]
-struct RunSignatures {
-    has_thought: bool,
-    /// A signature of the run was refused.
-    has_lost: bool,
-    /// The last call has a signature, its own or that of a thought before it.
-    is_call_signed: bool,
-}
-
-impl RunSignatures {
-    fn read(&mut self, kind: StepKind, is_signed: bool, is_lost: bool) {
-        match kind {
-            StepKind::Thought => {
-                self.has_thought |= is_signed;
-                self.has_lost |= is_lost;
-            }
-            StepKind::FunctionCall => {
-                self.has_lost |= is_lost;
-                self.is_call_signed = self.has_thought || is_signed;
-            }
-            _ => {}
-        }
+/// Returns true for a step with what the user says, not with results alone.
+fn starts_turn(step: JsonRef<'_>) -> bool {
+    let has_results_alone = || {
+        let mut contents = step.get("content").unwrap_or_default().items().peekable();
+        contents.peek().is_some() && contents.all(|content| content.has_text("type", FUNCTION_RESULT))
+    };
+    match StepKind::of(step) {
+        StepKind::UserInput | StepKind::UserTurn => !has_results_alone(),
+        StepKind::Content => true,
+        _ => false,
     }
 }
 
-/// Writes a step with contents.
-fn step_of(step_type: &str, write: impl FnOnce(&mut ArrayWriter<'_>)) -> String {
-    let mut out = String::new();
-    let mut step = ObjectWriter::new(&mut out);
-    step.text("type", step_type).array("content", write);
-    step.end();
-    out
+/// A run of the model's steps.
+#[derive(Default)]
+struct Run {
+    /// The index of its first step in the new list.
+    start: usize,
+    /// A signature of the run was refused.
+    has_lost: bool,
+    /// A signature or a call was read, after which no call of the run needs one.
+    is_settled: bool,
 }
 
-fn write_text(list: &mut ArrayWriter<'_>, text: &str) {
-    let mut content = ObjectWriter::new(list.item());
-    content.text("type", "text").text("text", text);
-    content.end();
-}
-
-/// Returns what the model called as a text: `Called get_weather({"city":"Lisbon"}).`
-fn call_as_text(call: JsonRef<'_>) -> String {
-    let arguments = call.get("arguments").map_or("{}", JsonRef::as_raw);
-    let text = format!("Called {}({arguments}).", call.string("name"));
-    step_of(MODEL_OUTPUT, |list| write_text(list, &text))
-}
-
-/// Returns a result as what the user says: `Result of get_weather: 21 °C`. Contents are kept as they are.
-fn result_as_text(step: JsonRef<'_>, name: &str) -> String {
-    let result = step.get("result").unwrap_or_default();
-    let is_error = step.get("is_error").and_then(JsonRef::as_bool) == Some(true);
-    let head = format!("{} of {name}:", if is_error { "Error" } else { "Result" });
-    step_of(USER_INPUT, |list| {
-        if result.kind() != JsonKind::Array {
-            let text = result.as_text().unwrap_or_else(|| result.as_raw().into());
-            return write_text(list, &format!("{head} {text}"));
-        }
-        write_text(list, &head);
-        result.items().for_each(|content| list.item().push_str(content.as_raw()));
-    })
+impl Run {
+    /// Reads a step of the run. Returns true for the call that needs a signature.
+    fn read(&mut self, kind: StepKind, is_signed: bool) -> bool {
+        let is_call = kind == StepKind::FunctionCall;
+        let is_first = is_call && !self.is_settled;
+        self.is_settled |= is_call || kind == StepKind::Thought && is_signed;
+        is_first
+    }
 }

@@ -3,6 +3,8 @@
 use crate::finding::FindingCode;
 use crate::json::{JsonKind, JsonRef};
 use crate::provider::foreign_format::is_provider_type;
+use crate::provider::gemini::model_version::model_version;
+use crate::provider::gemini_interactions::results::{accepts_lists, text_of_list};
 use crate::provider::rules::{BodyPiece, Fields, Plan, Violation, as_quoted};
 
 /// The JSON of a text up to its text.
@@ -11,7 +13,7 @@ pub(super) const CONTENT_START: &str = "{\"type\":\"text\",\"text\":";
 /// The types of texts in the Responses API, whose items have the types of calls that steps have.
 const RESPONSES_TEXTS: [&str; 2] = ["input_text", "output_text"];
 
-/// What the rules say of a list of contents.
+/// The sentences of findings in a list of contents.
 pub(super) struct ListSentences {
     no_list: &'static str,
     no_object: &'static str,
@@ -37,6 +39,9 @@ const OF_RESULT: ListSentences = ListSentences {
     no_text: "function_result.result: a text has a `text`.",
     text_kind: "function_result.result: `text` is a string.",
 };
+
+/// That of a list as `result`.
+const LIST_OF_OLDER: &str = "function_result.result: a model before Gemini 3 accepts a text or an object, not a list.";
 
 /// Fixes the `content` of a step: a list, which may be empty. Returns false if a repair leaves nothing of it.
 pub(super) fn fix_contents<'a>(plan: &mut Plan<'a, '_>, step: &Fields<'a>, content: JsonRef<'a>) -> bool {
@@ -66,17 +71,24 @@ fn fix_list<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, sentences: &ListSent
             continue;
         }
         is_changed = true;
-        let violation = Violation::error(FindingCode::Malformed, sentences.no_object).at(value);
-        plan.report(if value.is_null() { violation.dropped() } else { violation.rewritten() });
-        if !value.is_null() {
-            kept.push(plan.as_text(CONTENT_START, value));
-        }
+        kept.extend(bare_content(plan, value, sentences));
     }
     let is_left = !kept.is_empty();
     if is_changed && is_left {
         plan.edits.rebuild(list, kept);
     }
     is_left || !is_changed
+}
+
+/// Reports an entry of a list that is no object. It becomes a text, and null is removed.
+pub(super) fn bare_content<'a>(
+    plan: &mut Plan<'a, '_>,
+    value: JsonRef<'a>,
+    sentences: &ListSentences,
+) -> Option<BodyPiece> {
+    let violation = Violation::error(FindingCode::Malformed, sentences.no_object).at(value);
+    plan.report(if value.is_null() { violation.dropped() } else { violation.rewritten() });
+    (!value.is_null()).then(|| plan.as_text(CONTENT_START, value))
 }
 
 /// Fixes a content. Returns false for one that is removed, after reporting it. One of an unknown type is kept: Google
@@ -113,6 +125,13 @@ pub(super) fn fix_result<'a>(plan: &mut Plan<'a, '_>, step: &Fields<'a>) {
     let result = step.find("result");
     match result.map(|result| (result, result.kind())) {
         Some((_, JsonKind::String | JsonKind::Object)) => return,
+        Some((list, JsonKind::Array))
+            if !accepts_lists(model_version(&plan.body.text("model").unwrap_or_default()))
+                && let Some(text) = text_of_list(list) =>
+        {
+            let violation = Violation::error(FindingCode::Malformed, LIST_OF_OLDER).at_member(step.object, "result");
+            return plan.rewrite(violation, text.token().to_owned());
+        }
         Some((list, JsonKind::Array)) => {
             if !fix_list(plan, list, &OF_RESULT) {
                 plan.edits.replace(list, BodyPiece::New("[]".into()));

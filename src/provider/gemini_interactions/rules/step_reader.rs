@@ -1,6 +1,6 @@
 //! Reads the steps of a body: reports what is wrong in each, and collects calls and results for pairing.
 
-use super::contents::{CONTENT_START, OF_CONTENT, fix_contents, fix_result};
+use super::contents::{CONTENT_START, OF_CONTENT, bare_content, fix_contents, fix_result};
 use super::names::{fitting_name, has_valid_name};
 use super::order::{RuleStep, RuleStepKind};
 use crate::finding::FindingCode;
@@ -10,6 +10,19 @@ use crate::provider::rules::{BodyPiece, Fields, FoundCall, FoundResult, Pairs, P
 
 const USER_START: &str = "{\"type\":\"user_input\",\"content\":[";
 const MODEL_START: &str = "{\"type\":\"model_output\",\"content\":[";
+
+/// Returns the JSON of a step up to the entries of its `content`, if it has other members than that and its type.
+fn opening_of(step: JsonRef<'_>) -> Option<String> {
+    let is_other = |key: JsonRef<'_>| !key.is_text("type") && !key.is_text("content");
+    step.entries().any(|(key, _)| is_other(key)).then(|| {
+        let mut out = String::from("{");
+        for (key, value) in step.entries().filter(|(key, _)| !key.is_text("content")) {
+            out.push_str(&format!("{}:{},", key.as_raw(), value.as_raw()));
+        }
+        out.push_str("\"content\":[");
+        out
+    })
+}
 
 /// Reads steps in their order.
 pub(super) struct StepReader<'p, 'a, 'o> {
@@ -21,7 +34,8 @@ pub(super) struct StepReader<'p, 'a, 'o> {
     /// The calls of the current turn that are the first of their run without a signature before them. The current turn
     /// begins after the last step with what the user says.
     pub unsigned: Vec<JsonRef<'a>>,
-    /// The run has a signature, or a call without one that is noted.
+    /// The run has a signed thought or a call, after which no call of it needs a signature: the first of parallel calls
+    /// has it for all.
     is_signature_settled: bool,
     /// The list has steps, so that a content needs one around it.
     has_steps: bool,
@@ -145,8 +159,9 @@ impl<'p, 'a, 'o> StepReader<'p, 'a, 'o> {
             let is_server_step = is_model && is_of_server(&inner.owned_text("type"));
             match StepKind::of_fields(&inner) {
                 _ if !value.is_object() => {
-                    let text = self.plan.as_text(CONTENT_START, value);
-                    self.push_piece(kind, BodyPiece::wrapped(start, vec![text], "]}"));
+                    if let Some(text) = bare_content(self.plan, value, &OF_CONTENT) {
+                        self.push_piece(kind, BodyPiece::wrapped(start, vec![text], "]}"));
+                    }
                 }
                 step @ StepKind::FunctionResult => self.step(step, &inner),
                 step @ (StepKind::Thought | StepKind::FunctionCall) if is_model => self.step(step, &inner),
@@ -195,24 +210,37 @@ impl<'p, 'a, 'o> StepReader<'p, 'a, 'o> {
         self.plan.report(Violation::error(FindingCode::Malformed, sentence).at(fields.object).rewritten());
         self.is_rebuilt = true;
         let start = if kind == RuleStepKind::Input { USER_START } else { MODEL_START };
+        // Other members, such as an error, stay with the first contents.
+        let mut opening = opening_of(fields.object);
         let mut contents = Vec::new();
         for value in fields.find("content").unwrap_or_default().items() {
             let inner = Fields::of(value);
             if value.has_text("type", FUNCTION_RESULT) {
-                self.push_contents(kind, start, &mut contents);
+                self.push_contents(kind, (&mut opening, start), &mut contents);
                 self.result(&inner);
             } else if !value.is_object() {
-                contents.push(self.plan.as_text(CONTENT_START, value));
+                contents.extend(bare_content(self.plan, value, &OF_CONTENT));
             } else if self.fix_content(&inner) {
                 contents.push(self.plan.edits.source(value));
             }
         }
-        self.push_contents(kind, start, &mut contents);
+        self.push_contents(kind, (&mut opening, start), &mut contents);
+        if let Some(opening) = opening {
+            self.push_piece(kind, BodyPiece::wrapped(&opening, Vec::new(), "]}"));
+        }
     }
 
-    fn push_contents(&mut self, kind: RuleStepKind, start: &'static str, contents: &mut Vec<BodyPiece>) {
+    /// Adds a step with these contents. It begins with `opening`, unless another step has taken that, or with `start`.
+    fn push_contents(
+        &mut self,
+        kind: RuleStepKind,
+        (opening, start): (&mut Option<String>, &'static str),
+        contents: &mut Vec<BodyPiece>,
+    ) {
         if !contents.is_empty() {
-            self.push_piece(kind, BodyPiece::wrapped(start, std::mem::take(contents), "]}"));
+            let opening = opening.take();
+            let piece = BodyPiece::wrapped(opening.as_deref().unwrap_or(start), std::mem::take(contents), "]}");
+            self.push_piece(kind, piece);
         }
     }
 

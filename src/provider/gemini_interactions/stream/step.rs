@@ -4,10 +4,11 @@ use crate::json::{Json, JsonRef, JsonStr, ObjectWriter};
 use crate::message::PartBody;
 use crate::provider::gemini_interactions::media::decode_content;
 use crate::provider::gemini_interactions::step::{
-    CONTENT_TYPES, FUNCTION_CALL, MODEL_OUTPUT, SIGNATURE, StepKind, THOUGHT,
+    CONTENT_TYPES, FUNCTION_CALL, FUNCTION_RESULT, MODEL_OUTPUT, SIGNATURE, StepKind, THOUGHT,
 };
 use crate::provider::stream::{
-    AnswerBlock, AssembledCall, BlockBody, StreamEvent, StreamedFields, StringBuffer, inside, keep_lone_surrogates,
+    AnswerBlock, AssembledCall, BlockBody, StreamEvent, StreamedFields, StringBuffer, WireError, inside,
+    keep_lone_surrogates, read_error,
 };
 
 /// What the assembler does with a step.
@@ -42,6 +43,13 @@ impl StreamContent {
         self.fields.text("text").filter(|_| self.is_text)
     }
 
+    /// Emits the text that arrived since the last call.
+    fn emit(&mut self, event: fn(JsonStr) -> StreamEvent, out: &mut Vec<StreamEvent>) {
+        if let Some(text) = self.fields.text_mut("text").filter(|_| self.is_text) {
+            text.emit(event, out);
+        }
+    }
+
     fn to_json(&self) -> String {
         if !self.is_text {
             return self.whole.clone();
@@ -66,6 +74,8 @@ pub(super) struct StreamStep {
     arguments: StringBuffer,
     /// The JSON of the arguments that arrived in one piece.
     whole_arguments: Option<String>,
+    /// A fragment of the arguments could not be read.
+    has_lost_arguments: bool,
     closed: bool,
     /// `StreamEvent::CallReady` was emitted.
     is_ready: bool,
@@ -88,6 +98,7 @@ impl StreamStep {
             contents: Vec::new(),
             arguments: StringBuffer::default(),
             whole_arguments: None,
+            has_lost_arguments: false,
             closed: false,
             is_ready: false,
         };
@@ -99,7 +110,10 @@ impl StreamStep {
             match (inside(key).unwrap_or_default(), new.kind) {
                 ("type", StreamStepKind::ModelOutput | StreamStepKind::Thought | StreamStepKind::Call(_)) => {}
                 ("content", StreamStepKind::ModelOutput) | ("summary", StreamStepKind::Thought) => {
-                    new.contents = value.items().filter(|it| it.is_object()).map(StreamContent::read).collect();
+                    // One content may stand in place of a list.
+                    let single = Some(value).filter(|value| value.is_object());
+                    let contents = single.into_iter().chain(value.items()).filter(|it| it.is_object());
+                    new.contents = contents.map(StreamContent::read).collect();
                 }
                 ("arguments", StreamStepKind::Call(_)) => new.set_arguments(value),
                 // Recorded streams begin calls with an empty one.
@@ -127,6 +141,23 @@ impl StreamStep {
         matches!(self.kind, StreamStepKind::Call(_))
     }
 
+    /// Returns the error of the step.
+    pub fn error(&self) -> Option<WireError> {
+        let mut error = String::new();
+        self.fields.get("error")?.write(&mut error);
+        JsonRef::parse(&error).ok().filter(|error| !error.is_null()).and_then(read_error)
+    }
+
+    /// Returns the id that a call and its result share; none for another step.
+    pub fn pairing_id(&self) -> Option<String> {
+        let id = match self.kind {
+            StreamStepKind::Call(_) => self.call_id(),
+            StreamStepKind::Other if self.fields.decoded("type") == FUNCTION_RESULT => self.fields.decoded("call_id"),
+            _ => return None,
+        };
+        Some(id).filter(|id| !id.is_empty())
+    }
+
     /// Sets the arguments that came in one piece. Those of a start, `{}`, are a placeholder if deltas follow.
     fn set_arguments(&mut self, value: JsonRef<'_>) {
         match inside(value) {
@@ -140,8 +171,17 @@ impl StreamStep {
     pub fn emit_start(&mut self, out: &mut Vec<StreamEvent>) {
         if let StreamStepKind::Call(index) = self.kind {
             out.push(StreamEvent::CallStarted { index, call_id: self.call_id(), name: self.fields.decoded("name") });
+            return self.emit_new_text(out);
         }
-        self.emit_new_text(out);
+        let event = self.text_event();
+        for content in &mut self.contents {
+            content.emit(event, out);
+        }
+    }
+
+    /// Returns what the texts of the step are emitted as.
+    fn text_event(&self) -> fn(JsonStr) -> StreamEvent {
+        if self.kind == StreamStepKind::Thought { StreamEvent::ReasoningDelta } else { StreamEvent::TextDelta }
     }
 
     fn call_id(&self) -> String {
@@ -173,11 +213,7 @@ impl StreamStep {
                 self.annotate(delta.get("annotations").unwrap_or_default());
                 None
             }
-            ("arguments_delta", StreamStepKind::Call(_)) => {
-                let fragment = inside(delta.get("arguments")?)?;
-                self.arguments.append(fragment);
-                Some(fragment)
-            }
+            ("arguments_delta", StreamStepKind::Call(_)) => self.append_arguments(delta),
             (content, StreamStepKind::ModelOutput) if CONTENT_TYPES.contains(&content) => {
                 self.contents.push(StreamContent::read(delta));
                 None
@@ -187,6 +223,21 @@ impl StreamStep {
                 None
             }
         }
+    }
+
+    /// Appends a fragment of the arguments: `arguments`, or `partial_arguments` in Google's SDK for Python. A call of which
+    /// a fragment cannot be read may not run: the rest is not what the model wrote.
+    fn append_arguments<'a>(&mut self, delta: JsonRef<'a>) -> Option<&'a str> {
+        let value = delta.find("arguments").or_else(|| delta.find("partial_arguments"));
+        if let Some(fragment) = value.and_then(inside) {
+            self.arguments.append(fragment);
+            return Some(fragment);
+        }
+        match value.filter(|value| value.is_object()) {
+            Some(whole) => self.set_arguments(whole),
+            None => self.has_lost_arguments = true,
+        }
+        None
     }
 
     /// Appends a text to the last one, or adds a content.
@@ -236,21 +287,15 @@ impl StreamStep {
         }
     }
 
-    /// Emits the text that arrived since the last call.
+    /// Emits the text that arrived since the last call. Only the last content grows.
     pub fn emit_new_text(&mut self, out: &mut Vec<StreamEvent>) {
-        let event = match self.kind {
-            StreamStepKind::Call(index) => {
-                let id = self.call_id();
-                return self.arguments.emit_arguments(index, &id, out);
-            }
-            StreamStepKind::ModelOutput => StreamEvent::TextDelta,
-            StreamStepKind::Thought => StreamEvent::ReasoningDelta,
-            StreamStepKind::Other => return,
-        };
-        for content in self.contents.iter_mut().filter(|content| content.is_text) {
-            if let Some(text) = content.fields.text_mut("text") {
-                text.emit(event, out);
-            }
+        if let StreamStepKind::Call(index) = self.kind {
+            let id = self.call_id();
+            return self.arguments.emit_arguments(index, &id, out);
+        }
+        let event = self.text_event();
+        if let Some(content) = self.contents.last_mut() {
+            content.emit(event, out);
         }
     }
 
@@ -280,7 +325,7 @@ impl StreamStep {
         let arguments = self.arguments_text();
         let name = self.fields.decoded("name");
         let is_object = JsonRef::parse(&arguments).is_ok_and(JsonRef::is_object);
-        let executable = is_complete && self.closed && is_object && !name.is_empty();
+        let executable = is_complete && self.closed && is_object && !self.has_lost_arguments && !name.is_empty();
         AssembledCall { call_id: self.call_id(), name, arguments: JsonStr::new(&arguments), executable }
     }
 
