@@ -13,6 +13,7 @@ mod recognition;
 mod recognizer;
 mod remedies;
 mod rules;
+mod service_state;
 mod spec;
 mod step;
 mod stream;

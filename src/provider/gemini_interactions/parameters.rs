@@ -1,12 +1,10 @@
 //! Where the Interactions API has the parameters that dialects share.
 
+use super::service_state::STORE;
 use super::{Interactions, generation_config};
 use crate::json::{JsonRef, ObjectWriter};
 use crate::provider::request::{Parameter, nested_schema, stop_list};
 use crate::provider::spec::{DefaultsContext, ParameterCodec, TranslateForeign};
-
-/// The member that says whether Google keeps the request and its answer. It does unless this is false.
-const STORE: &str = "store";
 
 impl ParameterCodec for Interactions {
     /// As in the types of @google/genai 3.1.0. What is missing here has another meaning or other values. The service also
