@@ -52,13 +52,14 @@ export interface SessionOptions {
 }
 
 /** "session": history is replayed in full from here. "conversation" and "response": the service keeps it, and a request
- *  contains only what the service has not acknowledged. Services of the dialect "openai-responses" do, and those of
- *  "anthropic" as "response": a message thread, of which `previousResponseId` is the id of a message. History is
- *  stored here too, so that the owner can be changed: what the new owner lacks is sent with its first request. A
- *  conversation keeps every answer at once, so `persistence: "run"` acts as "call" with it. A chain of responses
- *  continues the newest response that has an id. A member of two kinds is `state_owner_conflict`, as is another
- *  `conversationId` than the stored one, and `previous_response_id`, `conversation` or `thread` in `params`. Reducers
- *  shorten only what the session owns. */
+ *  contains only what the service has not acknowledged. Services of the dialect "openai-responses" do, and as
+ *  "response" those of "anthropic", with a message thread, of which `previousResponseId` is the id of a message, and of
+ *  "gemini-interactions", with a chain of interactions, of which it is the id of one. History is stored here too, so
+ *  that the owner can be changed: what the new owner lacks is sent with its first request. A conversation keeps every
+ *  answer at once, so `persistence: "run"` acts as "call" with it. A chain of responses continues the newest response
+ *  that has an id. A member of two kinds is `state_owner_conflict`, as is another `conversationId` than the stored one,
+ *  and `previous_response_id`, `previous_interaction_id`, `conversation` or `thread` in `params`. Reducers shorten only
+ *  what the session owns. */
 export type StateOwner =
   | { kind: "session" }
   /** The application holds the conversation: the input of each run is a whole wire body, such as `RunResult.replay` of
@@ -77,10 +78,11 @@ export type StateOwner =
       kind: "response";
       previousResponseId?: undefined;
       auto: true;
-      /** The service does not continue the chain: it lost the response (30 days at OpenAI, five minutes at Anthropic),
-       *  another request continued it, or other instructions, tools or parameters must begin another one. "restart"
-       *  (default): the request is sent again with the history, and the run reports `chain_restarted`. "fail": the run
-       *  fails with `chain_lost`, and nothing is sent again. It is stored with the owner. */
+      /** The service does not continue the chain: it lost the response (30 days at OpenAI, five minutes at Anthropic,
+       *  55 days or one at Google), another request continued it, or other instructions, tools or parameters must begin
+       *  another one. "restart" (default): the request is sent again with the history, and the run reports
+       *  `chain_restarted`. "fail": the run fails with `chain_lost`, and nothing is sent again. It is stored with the
+       *  owner. */
       onLost?: "restart" | "fail";
     };
 

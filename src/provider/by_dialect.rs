@@ -162,6 +162,12 @@ impl ProviderRequest {
         request::with_service_header(spec(self.dialect), self, owner)
     }
 
+    /// Returns the request with the parameter that has the service of its owner keep it; `None` if it needs none.
+    #[must_use]
+    pub fn kept_by_service(&self) -> Option<Self> {
+        request::kept_by_service(spec(self.dialect), self)
+    }
+
     /// Returns the request with the header that it needs if it contains what the provider's own compaction returned;
     /// `None` if it needs none.
     #[must_use]

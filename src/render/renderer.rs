@@ -287,7 +287,7 @@ impl Renderer {
         let choice = is_choice.then(|| Box::new(choice_of(&draft, &replay_input, of_replay)));
         let sent = repeat.sent(|| SentRequest::of(&draft, &replay_input, of_replay));
         let reference = ServiceReference::of(&input, delta.as_ref(), request);
-        let provider = request.sent_provider();
+        let provider = request.provider_of_body(owner.is_stateful() || input.begins_chain);
         let request = &RenderRequest { provider: &provider, ..*request };
         let cache = self.encodings.entry(request.provider.dialect.as_str().to_owned()).or_default();
         let head = ComposedHead::new(&draft, request, cache, &mut report)?;

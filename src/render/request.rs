@@ -29,6 +29,13 @@ impl<'r> RenderRequest<'r> {
         dropping.map_or(Cow::Borrowed(self.provider), Cow::Owned)
     }
 
+    /// Returns the provider as a body names it. `is_kept`: the owner's service keeps the request.
+    #[must_use]
+    pub fn provider_of_body(&self, is_kept: bool) -> Cow<'r, ProviderRequest> {
+        let sent = self.sent_provider();
+        if is_kept { sent.kept_by_service().map_or(sent, Cow::Owned) } else { sent }
+    }
+
     /// Returns true if the request lets the service drop reasoning whose prefix has changed.
     #[must_use]
     pub fn lets_service_drop(&self) -> bool {

@@ -125,17 +125,19 @@ fn empty_answer() -> IncomingMessage {
     IncomingMessage { role: Role::Assistant, parts: Vec::new(), dialect: None, template: None }
 }
 
-/// Returns the mark of an answer. A response that did not end as it should is no part of a chain; a conversation has
-/// its request.
+/// Returns the mark of an answer. A response that did not end as it should, or that the service has not finished, is no
+/// part of a chain; a conversation has its request.
 fn service_mark(turn: &RunData, assembled: &Assembled, status: MessageStatus) -> Option<Box<ServiceMark>> {
     let is_whole = matches!(status, MessageStatus::Complete | MessageStatus::Truncated);
+    let service = spec(turn.setup().provider.dialect).service_state.as_ref();
+    let reason = assembled.finish_reason.as_deref().unwrap_or_default();
+    let is_link = service.is_none_or(|service| (service.continues_after)(reason));
     let mut mark = turn.service_mark(assembled.response_id.as_deref());
     if let Some(mark) = mark.as_mut().filter(|_| assembled.status == AnswerStatus::Refused) {
-        let service = spec(turn.setup().provider.dialect).service_state.as_ref();
         mark.ends_chain =
             turn.setup().owner.restarts_if_lost() && service.is_some_and(|service| service.ends_when_refused);
     }
-    mark.filter(|mark| is_whole || mark.conversation.is_some())
+    mark.filter(|mark| is_whole && is_link || mark.conversation.is_some())
 }
 
 /// Gives a call the name and the settings of its tool in the setup.

@@ -4,6 +4,7 @@
 mod background_service;
 mod binding_provider;
 mod damaged_heads;
+mod interaction_service;
 mod owners;
 mod replay_cases;
 mod runs;

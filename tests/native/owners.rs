@@ -6,6 +6,8 @@ mod caller;
 mod conflicts;
 mod erasures;
 mod filters;
+mod interaction_interleavings;
+mod interactions;
 mod lost_chains;
 mod other_runs;
 mod repetitions;

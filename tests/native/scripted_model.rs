@@ -197,8 +197,8 @@ pub fn valid(body: &Value, dialect: Dialect) {
     assert!(errors.is_empty(), "{errors:?}\n{body:#}");
     // Gemini's calls may have no ids to look for, and a service that keeps the conversation has the calls of earlier
     // requests.
-    let is_delta =
-        body.get("previous_response_id").or(body.get("conversation")).is_some() || body["thread"]["type"] == "continue";
+    let references = ["previous_response_id", "conversation", "previous_interaction_id"];
+    let is_delta = references.iter().any(|member| body.get(member).is_some()) || body["thread"]["type"] == "continue";
     if dialect == Dialect::Gemini || is_delta {
         return;
     }

@@ -22,7 +22,9 @@ pub(super) const SERVICE_STATE: ServiceState = ServiceState {
         kept_members: &["system", "tools"],
     },
     header: Some(("anthropic-beta", "message-threads-2026-08-12")),
+    parameter: None,
     refusal,
+    continues_after: |_| true,
     // The SDK's helper starts a new thread after `stop_reason: "refusal"`, as "the server may hold the refused turn".
     ends_when_refused: true,
     is_kept: |_| false,
@@ -40,7 +42,7 @@ fn continued(id: &str) -> Json {
     })
 }
 
-fn refusal(status: u16, code: &str) -> Option<StateRefusal> {
+fn refusal(status: u16, code: &str, _sentence: &str) -> Option<StateRefusal> {
     match (status, code) {
         (404, "thread_not_found") => Some(StateRefusal::ResponseMissing),
         (400, "thread_already_continued") => Some(StateRefusal::ResponseContinued),

@@ -14,6 +14,7 @@ mod recognizer;
 mod remedies;
 mod results;
 mod rules;
+mod service_state;
 mod spec;
 mod step;
 mod stream;

@@ -1,12 +1,10 @@
 //! Where the Interactions API has the parameters that dialects share.
 
+use super::service_state::STORE;
 use super::{Interactions, generation_config};
 use crate::json::{JsonRef, ObjectWriter};
 use crate::provider::request::{Parameter, left_out, nested_schema, stop_list};
 use crate::provider::spec::{DefaultsContext, ParameterCodec, TranslateForeign};
-
-/// The member that says whether Google keeps the request and its answer. It does unless this is false.
-const STORE: &str = "store";
 
 /// The member that has the service work on an answer when nobody reads it.
 const BACKGROUND: &str = "background";

@@ -13,6 +13,7 @@ mod names;
 mod order;
 mod step_reader;
 
+use super::service_state::PREVIOUS_INTERACTION;
 use super::step::StepKind;
 use crate::finding::FindingCode;
 use crate::id::short_name;
@@ -104,5 +105,5 @@ fn hold_orphans(pairs: &mut Pairs<'_>) {
 
 /// Returns true if a body continues an interaction that Google stores, whose calls its results may answer.
 fn has_stored_history(body: &Fields<'_>) -> bool {
-    body.find("previous_interaction_id").is_some()
+    body.find(PREVIOUS_INTERACTION).is_some()
 }

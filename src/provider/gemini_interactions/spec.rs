@@ -1,6 +1,7 @@
 //! Gemini's Interactions API as a dialect.
 
 use super::content::CONTENT;
+use super::service_state::{PREVIOUS_INTERACTION, SERVICE_STATE};
 use super::system::{SYSTEM, SYSTEM_INSTRUCTION};
 use super::{Interactions, decode, remedies, rules, stream};
 use crate::message::Dialect;
@@ -10,13 +11,13 @@ use crate::provider::spec::{
     BAD_REQUEST, BodyProfile, DialectSpec, ItemFormat, ModelTable, PromptCache, RuleSet, SHORT_CACHE_LIFE,
 };
 
-/// Interactions, with the whole history in `input`.
+/// Interactions, with the whole history in `input`, or what is new of one that the service keeps.
 pub(crate) static SPEC: DialectSpec = DialectSpec {
     body: BodyProfile {
         placeholder_message: r#"{"type":"user_input","content":[{"type":"text","text":"."}]}"#,
         // The last two refer to a history that the service stores. Beside the one in `input`, every step would be
         // sent twice.
-        reserved_members: &["input", SYSTEM_INSTRUCTION, "previous_interaction_id", "continuation_token"],
+        reserved_members: &["input", SYSTEM_INSTRUCTION, PREVIOUS_INTERACTION, "continuation_token"],
         // `transform` has headers that are added to the requests of a sandbox, `env` its variables.
         credential_members: &[
             &["tools", "*", "headers"],
@@ -95,7 +96,7 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
     system: Some(SYSTEM),
     sdk_request: None,
     reasoning_dropping: None,
-    service_state: None,
+    service_state: Some(SERVICE_STATE),
     provider_compaction: None,
     paused_turns: None,
     resumable_answers: None,

@@ -16,13 +16,15 @@ pub(super) const SERVICE_STATE: ServiceState = ServiceState {
         kept_members: &[],
     },
     header: None,
+    parameter: None,
     refusal,
+    continues_after: |_| true,
     ends_when_refused: false,
     is_kept: encode::is_kept_by_service,
     compaction: Some(ChainCompaction { request: compaction_request, items: compacted_items }),
 };
 
-fn refusal(status: u16, code: &str) -> Option<StateRefusal> {
+fn refusal(status: u16, code: &str, _sentence: &str) -> Option<StateRefusal> {
     match (status, code) {
         (400, "conversation_locked") => Some(StateRefusal::Locked),
         (400 | 404, "previous_response_not_found") => Some(StateRefusal::ResponseMissing),

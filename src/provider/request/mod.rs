@@ -33,7 +33,7 @@ pub(crate) use params_and_headers::{RequestHead, left_out};
 pub(crate) use percent_encoding::percent_encoded;
 pub use provider_request::ProviderRequest;
 pub use settings::{ReasoningField, Settings};
-pub(crate) use state_owner::{check_input_body, check_owner, with_service_header};
+pub(crate) use state_owner::{check_input_body, check_owner, kept_by_service, with_service_header};
 pub use tool_choice::{TOOL_CHOICE, ToolChoice};
 pub(crate) use tools::TOOLS;
 pub use tools::ToolDefinition;

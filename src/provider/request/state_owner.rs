@@ -4,7 +4,7 @@ use super::dropping::with_listed;
 use super::parameters::Parameter;
 use super::provider_request::ProviderRequest;
 use crate::error::{Error, ErrorCode, Result};
-use crate::json::JsonRef;
+use crate::json::{JsonRef, ObjectWriter};
 use crate::owner::StateOwner;
 use crate::provider::spec::{DialectSpec, ServiceState};
 
@@ -59,6 +59,16 @@ pub(crate) fn with_service_header(
 ) -> Option<ProviderRequest> {
     let (name, value) = spec.service_state.as_ref().filter(|_| owner.is_stateful())?.header?;
     Some(ProviderRequest { headers: with_listed(&request.headers, name, value), ..request.clone() })
+}
+
+/// Returns the request with the parameter that has its service keep it; `None` if it needs none.
+pub(crate) fn kept_by_service(spec: &DialectSpec, request: &ProviderRequest) -> Option<ProviderRequest> {
+    let (name, value) = spec.service_state.as_ref()?.parameter?;
+    let params = ObjectWriter::build(|object| {
+        object.copy_all(request.params.view(), name);
+        object.raw(name, value);
+    });
+    Some(ProviderRequest { params, ..request.clone() })
 }
 
 /// Creates the error of a member that refers to what a service keeps.

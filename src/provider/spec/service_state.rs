@@ -4,6 +4,7 @@ use crate::error::{Error, ErrorCode};
 use crate::json::{Json, JsonRef};
 use crate::message::Part;
 use crate::owner::StateOwner;
+use crate::provider::stream::WireError;
 
 /// The conversations and responses that a service keeps, and how requests name them.
 pub(crate) struct ServiceState {
@@ -12,9 +13,13 @@ pub(crate) struct ServiceState {
     pub chain: ChainForm,
     /// The header that requests need, a list, and the value in it.
     pub header: Option<(&'static str, &'static str)>,
-    /// Returns what an error response, by its status and code, says of what the service keeps. `None` if it says
-    /// nothing of that.
-    pub refusal: fn(u16, &str) -> Option<StateRefusal>,
+    /// The parameter that requests need to be kept, and its value; `None` if the service keeps each request.
+    pub parameter: Option<(&'static str, &'static str)>,
+    /// Returns what an error response, by its status, code and sentence, says of what the service keeps. `None` if it
+    /// says nothing of that.
+    pub refusal: fn(u16, &str, &str) -> Option<StateRefusal>,
+    /// Returns true if an answer with this finish reason is a link of its chain, which the next request continues.
+    pub continues_after: fn(&str) -> bool,
     /// True if a chain should not be continued after an answer that the service refused.
     pub ends_when_refused: bool,
     /// Returns true for a part of an answer that refers to what the provider keeps, and does not contain it.
@@ -140,10 +145,23 @@ impl ServiceState {
         !self.chain.kept_members.is_empty()
     }
 
+    /// Returns true for a body that continues a chain.
+    fn continues(&self, body: JsonRef<'_>) -> bool {
+        body.get(self.chain.member).is_some_and(|value| self.chain.begun != Some(value.as_raw()))
+    }
+
     /// Returns the members that a body must not have: those that the service keeps, if it continues a chain.
     pub fn members_of_chain(&self, body: JsonRef<'_>) -> &'static [&'static str] {
-        let continues = body.get(self.chain.member).is_some_and(|value| self.chain.begun != Some(value.as_raw()));
-        if continues { self.chain.kept_members } else { &[] }
+        if self.continues(body) { self.chain.kept_members } else { &[] }
+    }
+
+    /// Returns what the refusal of a request says of what the service keeps. What a request does not name is not
+    /// missing: it may be the model that was not found.
+    pub fn refusal_of(&self, body: &[u8], status: u16, error: &WireError) -> Option<StateRefusal> {
+        let refusal = (self.refusal)(status, error.code.as_deref().unwrap_or_default(), &error.message)?;
+        let text = std::str::from_utf8(body).unwrap_or_default();
+        let names_response = || JsonRef::parse(text).is_ok_and(|body| self.continues(body));
+        (refusal != StateRefusal::ResponseMissing || names_response()).then_some(refusal)
     }
 
     /// Returns the members of a body that refer to messages which the provider stores.

@@ -322,9 +322,10 @@ impl AwaitingModel {
     ) -> NextState {
         let (error, may_pass) = refused_request(status, assembled);
         let requested = requested_wait(headers, context.now);
-        let code = assembled.error.as_ref().and_then(|error| error.code.as_deref()).unwrap_or_default();
         let service = spec(turn.setup().provider.dialect).service_state.as_ref();
-        let refusal = service.and_then(|service| (service.refusal)(status, code));
+        let refusal = service
+            .zip(assembled.error.as_ref())
+            .and_then(|(service, error)| service.refusal_of(&self.request.body, status, error));
         let attempt = self.request.attempt.number;
         let retry = &turn.setup().retry;
         let pause = if refusal == Some(StateRefusal::Locked) {

@@ -1,0 +1,51 @@
+//! What Google's service keeps of conversations: interactions, as chains of responses.
+//!
+//! Sources: Google's page "Interactions API" (read 2026-11): `previous_interaction_id` keeps the history only, inputs
+//! and outputs; `tools`, `system_instruction` and `generation_config` are of one interaction, so each request has them.
+//! An interaction is kept for 55 days, without billing for one day. The page has no list of errors. Quoted elsewhere of
+//! an interaction that the service does not have: 404 "Requested entity was not found" (of a request that continues
+//! one; in code that recovers from it, 2026), 404 with the code `not_found` (of a GET, python-genai#2985, 2026-09), and
+//! 400 "Invalid turn token: <id>" with the code `invalid_request` (stozo04/Interactive-Video-Character, 2026-01, after a
+//! day).
+
+use crate::json::JsonStr;
+use crate::provider::spec::{ChainForm, ServiceState, StateRefusal};
+
+pub(super) const PREVIOUS_INTERACTION: &str = "previous_interaction_id";
+/// The member that says whether Google keeps the request and its answer. It does unless this is false.
+pub(super) const STORE: &str = "store";
+
+pub(super) const SERVICE_STATE: ServiceState = ServiceState {
+    conversation: None,
+    chain: ChainForm {
+        member: PREVIOUS_INTERACTION,
+        continued: |id| JsonStr::new(id).to_json(),
+        begun: None,
+        kept_members: &[],
+    },
+    header: None,
+    // A body with the whole history says that it need not be kept.
+    parameter: Some((STORE, "true")),
+    refusal,
+    continues_after,
+    ends_when_refused: false,
+    is_kept: |_| false,
+    compaction: None,
+};
+
+/// Both statuses leave an answer unfinished. Google's page has "a completed interaction" continued, its SDK (3.1.0)
+/// also one that is `incomplete` and one with calls. The first of these needs its `continuation_token`, of the other
+/// nothing is documented: the chain continues the answer before.
+fn continues_after(finish_reason: &str) -> bool {
+    !matches!(finish_reason, "requires_continuation" | "budget_exceeded")
+}
+
+fn refusal(status: u16, code: &str, sentence: &str) -> Option<StateRefusal> {
+    let is_missing = match status {
+        // The number is the code in errors of Google's other APIs.
+        404 => matches!(code, "not_found" | "NOT_FOUND" | "404"),
+        400 => sentence.starts_with("Invalid turn token"),
+        _ => false,
+    };
+    is_missing.then_some(StateRefusal::ResponseMissing)
+}

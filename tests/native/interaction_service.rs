@@ -1,0 +1,240 @@
+//! A stand-in for Google's service with interactions. It refuses what the real one is documented or reported to refuse:
+//! an interaction that it does not have, a result without its call, a call without its result, a call that no signed
+//! thought of its own precedes, and an input without a step. It keeps the steps of an interaction and nothing else:
+//! instructions and tools hold for one request, and without tools the model calls none. With `store: false` it keeps
+//! nothing, and the answer has no id.
+
+use super::scripted_host::Answer;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// What the model does with the steps that it sees: text, or calls as (id, tool).
+pub type Script = Box<dyn FnMut(&[Value]) -> Result<String, Vec<(String, String)>>>;
+
+pub struct InteractionService {
+    /// The steps of each interaction and of those before it.
+    pub interactions: BTreeMap<String, Vec<Value>>,
+    /// Every accepted request.
+    pub requests: Vec<Value>,
+    /// The codes of the refusals.
+    pub refused: Vec<String>,
+    /// What requests are refused with, whatever they contain.
+    pub refuses: Option<(u16, Value)>,
+    /// Refuses an interaction that is missing as it did in January 2026.
+    pub has_turn_tokens: bool,
+    /// Answers without an id, as with `store: false`.
+    pub without_ids: bool,
+    /// The status of the next answer, if it is another.
+    pub status: Option<&'static str>,
+    pub script: Script,
+    /// Streams the answers.
+    pub stream: bool,
+    count: usize,
+}
+
+impl InteractionService {
+    pub fn new(script: impl FnMut(&[Value]) -> Result<String, Vec<(String, String)>> + 'static) -> Self {
+        Self {
+            interactions: BTreeMap::new(),
+            requests: Vec::new(),
+            refused: Vec::new(),
+            refuses: None,
+            has_turn_tokens: false,
+            without_ids: false,
+            status: None,
+            script: Box::new(script),
+            stream: false,
+            count: 0,
+        }
+    }
+
+    /// Adds an interaction of other programs.
+    pub fn with_interaction(mut self, id: &str) -> Self {
+        self.interactions.insert(id.into(), vec![user("Before"), said("Yes?")]);
+        self
+    }
+
+    /// Answers a request.
+    pub fn answer(&mut self, body: &Value) -> Answer {
+        match self.accept(body) {
+            Ok(interaction) if self.stream => Answer::Bytes(streamed(&interaction)),
+            Ok(interaction) => Answer::Status(200, Vec::new(), interaction.to_string()),
+            Err((status, error)) => {
+                self.refused.push(error["code"].as_str().map_or_else(|| error["code"].to_string(), Into::into));
+                Answer::Status(status, Vec::new(), json!({ "error": error }).to_string())
+            }
+        }
+    }
+
+    /// Accepts a request and keeps its interaction, or says why not.
+    pub fn accept(&mut self, body: &Value) -> Result<Value, (u16, Value)> {
+        let invalid = |text: String| (400, json!({ "message": text, "code": "invalid_request" }));
+        if let Some(refusal) = self.refuses.clone() {
+            return Err(refusal);
+        }
+        let mut steps = match body["previous_interaction_id"].as_str() {
+            None => Vec::new(),
+            Some(id) => self.interactions.get(id).cloned().ok_or_else(|| {
+                if self.has_turn_tokens {
+                    invalid(format!("Invalid turn token: {id}"))
+                } else {
+                    (404, json!({ "message": "Requested entity was not found.", "code": "not_found" }))
+                }
+            })?,
+        };
+        let new = body["input"].as_array().filter(|input| !input.is_empty());
+        let new = new.ok_or_else(|| invalid("Invalid input received.".into()))?;
+        if let Some(doubled) = new.iter().find(|step| says_something(step) && steps.contains(step)) {
+            return Err(invalid(format!("the interaction has this already: {doubled}")));
+        }
+        steps.extend(new.iter().cloned());
+        self.check(&steps).map_err(invalid)?;
+        self.requests.push(body.clone());
+        let interaction = self.respond(&steps, body);
+        steps.extend(interaction["steps"].as_array().unwrap().iter().cloned());
+        if let Some(id) = interaction["id"].as_str().filter(|id| !id.is_empty()) {
+            self.interactions.insert(id.to_owned(), steps);
+        }
+        Ok(interaction)
+    }
+
+    /// Checks that calls and results are pairs, and that each round of calls is signed.
+    fn check(&self, steps: &[Value]) -> Result<(), String> {
+        let (mut open, mut is_signed): (Vec<&Value>, bool) = (Vec::new(), false);
+        for step in steps {
+            match step["type"].as_str() {
+                Some("thought") => {
+                    let number = step["signature"].as_str().and_then(|signature| signature.strip_prefix("c2ln"));
+                    is_signed =
+                        number.and_then(|number| number.parse().ok()).is_some_and(|number| self.count >= number);
+                    if !is_signed {
+                        return Err("Corrupted thought signature.".into());
+                    }
+                }
+                Some("function_call") if is_signed => open.push(&step["id"]),
+                Some("function_call") => return Err("Request contains an invalid argument.".into()),
+                Some("function_result") => {
+                    let at = open.iter().position(|id| **id == step["call_id"]);
+                    open.remove(at.ok_or(format!("Function call not found: {}", step["call_id"]))?);
+                    is_signed = false;
+                    if step["name"].as_str().is_none_or(str::is_empty) {
+                        return Err("Invalid input received".into());
+                    }
+                }
+                _ if !open.is_empty() => break,
+                _ => is_signed = false,
+            }
+        }
+        if open.is_empty() { Ok(()) } else { Err(format!("number of function response parts: {open:?} have none")) }
+    }
+
+    fn respond(&mut self, steps: &[Value], body: &Value) -> Value {
+        self.count += 1;
+        let scripted = match (self.script)(steps) {
+            Ok(text) => vec![said(&text)],
+            Err(_) if body["tools"].as_array().is_none_or(Vec::is_empty) => vec![said("I have no tools.")],
+            Err(calls) => {
+                let call = |(id, name): &(String, String)| json!({ "type": "function_call", "id": id, "name": name, "arguments": {} });
+                let thought = json!({ "type": "thought", "signature": format!("c2ln{}", self.count) });
+                std::iter::once(thought).chain(calls.iter().map(call)).collect()
+            }
+        };
+        let calls = scripted.iter().any(|step| step["type"] == "function_call");
+        let status = self.status.take().unwrap_or(if calls { "requires_action" } else { "completed" });
+        let is_kept = body["store"] != false && !self.without_ids;
+        let id = if is_kept { format!("v1_{}", self.count) } else { String::new() };
+        json!({ "id": id, "status": status, "model": "m", "steps": scripted,
+            "usage": { "total_input_tokens": 1, "total_output_tokens": 1, "total_tokens": 2 } })
+    }
+
+    /// The steps up to the newest answer that has an id.
+    pub fn newest(&self) -> &[Value] {
+        &self.interactions[&format!("v1_{}", self.count)]
+    }
+
+    /// The input of an accepted request, in words.
+    pub fn sent(&self, request: usize) -> Vec<String> {
+        words_of(self.requests[request]["input"].as_array().unwrap())
+    }
+
+    /// What each accepted request continues.
+    pub fn chain(&self) -> Vec<&str> {
+        self.requests.iter().map(|body| body["previous_interaction_id"].as_str().unwrap_or("none")).collect()
+    }
+}
+
+fn user(text: &str) -> Value {
+    json!({ "type": "user_input", "content": [{ "type": "text", "text": text }] })
+}
+
+fn said(text: &str) -> Value {
+    json!({ "type": "model_output", "content": [{ "type": "text", "text": text }] })
+}
+
+/// Results of two calls may be the same; what a user or the model says is told apart by the tests.
+fn says_something(step: &Value) -> bool {
+    step["type"] != "function_result"
+}
+
+/// Steps in words: `user: Hello`, `call c1`, `result c1: …`, without thoughts.
+pub fn words_of(steps: &[Value]) -> Vec<String> {
+    let texts = |step: &Value| -> String {
+        let contents = step["content"].as_array().into_iter().flatten();
+        contents.map(|content| content["text"].as_str().unwrap_or_default()).collect()
+    };
+    let words = |step: &Value| match step["type"].as_str() {
+        Some("user_input") => Some(format!("user: {}", texts(step))),
+        Some("model_output") => Some(format!("model: {}", texts(step))),
+        Some("function_call") => Some(format!("call {}", step["id"].as_str().unwrap())),
+        Some("function_result") => Some(format!(
+            "result {}: {}",
+            step["call_id"].as_str().unwrap(),
+            step["result"].as_str().unwrap_or_default()
+        )),
+        Some("thought") => None,
+        other => other.map(Into::into),
+    };
+    steps.iter().filter_map(words).collect()
+}
+
+/// Calls `look` until as many rounds were answered since the user's last words, then says how many.
+pub fn rounds(count: usize) -> impl FnMut(&[Value]) -> Result<String, Vec<(String, String)>> {
+    let (mut calls, mut answers) = (0, 0);
+    move |steps| {
+        let last = steps.iter().rposition(|step| step["type"] == "user_input").map_or(0, |at| at + 1);
+        let done = steps[last..].iter().filter(|step| step["type"] == "function_result").count();
+        if done >= count {
+            answers += 1;
+            return Ok(format!("answer {answers} after {done}"));
+        }
+        calls += 1;
+        Err(vec![(format!("call_{calls}"), "look".into())])
+    }
+}
+
+/// The events of a streamed interaction.
+fn streamed(interaction: &Value) -> Vec<u8> {
+    let mut out = String::new();
+    let mut event = |data: Value| {
+        out.push_str(&format!("event: {}\ndata: {data}\n\n", data["event_type"].as_str().unwrap()));
+    };
+    let head = json!({ "id": interaction["id"], "status": "in_progress", "model": "m" });
+    event(json!({ "event_type": "interaction.created", "interaction": head }));
+    for (index, step) in interaction["steps"].as_array().unwrap().iter().enumerate() {
+        let (start, delta) = match step["type"].as_str() {
+            Some("model_output") => (json!({ "type": "model_output" }), step["content"][0].clone()),
+            Some("thought") => {
+                let signature = json!({ "type": "thought_signature", "signature": step["signature"] });
+                (json!({ "type": "thought" }), signature)
+            }
+            _ => (step.clone(), json!({ "type": "arguments_delta", "arguments": "{}" })),
+        };
+        event(json!({ "event_type": "step.start", "index": index, "step": start }));
+        event(json!({ "event_type": "step.delta", "index": index, "delta": delta }));
+        event(json!({ "event_type": "step.stop", "index": index }));
+    }
+    let mut end = interaction.clone();
+    end.as_object_mut().unwrap().remove("steps");
+    event(json!({ "event_type": "interaction.completed", "interaction": end }));
+    out.into_bytes()
+}
