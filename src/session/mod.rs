@@ -29,6 +29,7 @@ mod idle_merge;
 mod journals;
 mod launch;
 mod lease;
+mod left_out;
 mod live_run;
 mod message_page;
 mod older_records;

@@ -3,21 +3,8 @@
 //! Whatever needs them waits for them here. A view is shown without the siblings of its messages, which follow.
 
 use super::open_session::OpenSession;
-use super::shared_task::SharedTask;
 use crate::error::Result;
 use crate::store::read_all_branches;
-use std::cell::Cell;
-
-/// What is being read of what was left out when a session was opened.
-#[derive(Default)]
-pub struct LeftOut {
-    /// The read of the records before the end of the log.
-    pub(super) records: SharedTask,
-    /// The read of the rows of other branches.
-    branches: SharedTask,
-    /// A view waits for them.
-    is_view_waiting: Cell<bool>,
-}
 
 impl OpenSession {
     /// Waits until all branches are known.
