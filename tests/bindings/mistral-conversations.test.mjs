@@ -45,6 +45,10 @@ async function twoTurns(stream) {
   return { outcomes, events, requests: lane.requests };
 }
 
+/** An entry without times, and without ids, which the stand-in makes from the body. */
+const comparable = (entry) =>
+  Object.fromEntries(Object.entries(entry).filter(([key]) => !/^(id|tool_call_id|object|model|\w+_at)$/.test(key)));
+
 test('r77 what tools of the service, agents and reasoning left in an answer is accepted in the next request', async () => {
   const sent = [];
   for (const stream of [true, false]) {
@@ -62,11 +66,7 @@ test('r77 what tools of the service, agents and reasoning left in an answer is a
       [200, 200, 200],
     );
     if (stream) assert.ok(events.includes('reasoning_delta'), [...new Set(events)].join(', '));
-    sent.push(
-      requests
-        .at(-1)
-        .body.inputs.map(({ created_at: _, completed_at: __, object: ___, model: ____, ...entry }) => entry),
-    );
+    sent.push(requests.at(-1).body.inputs.map(comparable));
   }
   const [streamed, whole] = sent;
   assert.deepEqual(streamed, whole, 'streamed and whole are sent alike');

@@ -47,11 +47,13 @@ export function* frames(answer, { terminal = true } = {}) {
   });
   const before = entriesBefore(answer);
   for (const [output_index, { type, id, begin, pieces = [], end }] of before.entries()) {
-    const entry = { ...at, output_index, id };
-    const open = type === 'tool.execution' ? { ...begin, arguments: '' } : begin;
+    const isExecution = type === 'tool.execution';
+    // A handoff names no model.
+    const entry = { created_at: at.created_at, ...(isExecution && { model: at.model }), output_index, id };
+    const open = isExecution ? { ...begin, arguments: '' } : begin;
     yield frame({ type: `${type}.started`, ...entry, ...open });
     for (const piece of pieces) yield frame({ type: `${type}.delta`, ...entry, ...begin, arguments: piece });
-    yield frame({ type: `${type}.done`, ...entry, ...(type === 'tool.execution' && begin), ...end });
+    yield frame({ type: `${type}.done`, ...entry, ...(isExecution && begin), ...end });
   }
   const message = (content_index, content) =>
     frame(
@@ -104,6 +106,7 @@ export function whole(answer) {
     outputs.unshift({ ...head, type: 'message.output', id: `msg_${answer.id}`, role: 'assistant', content });
   const before = entriesBefore(answer).map(({ type, id, begin, pieces, end }) => ({
     ...head,
+    ...(type === 'agent.handoff' && { model: undefined }),
     type,
     id,
     ...begin,
