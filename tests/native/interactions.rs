@@ -377,7 +377,7 @@ fn r28_a_tool_choice_is_dropped_only_from_the_objects_that_hold_it() {
     let choice = json!({ "type": "function", "function": { "name": "search" } });
     let dropped = |params: Value| {
         let text = params.to_string();
-        drop_unavailable_tool_choice(JsonRef::parse(&text).unwrap(), &|_| false).map(|params| params.to_string())
+        drop_unavailable_tool_choice(JsonRef::parse(&text).unwrap(), &|_| false).map(|params| params.as_str().to_owned())
     };
     for group in ["extra_body", "metadata", "provider"] {
         assert_eq!(dropped(json!({ "model": "m", group: { "tool_choice": choice } })), None, "{group}");

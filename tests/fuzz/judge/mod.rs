@@ -17,7 +17,7 @@ use rethread::message::Dialect;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// The targets, by the names of their corpora.
-pub const TARGETS: [Target; 11] = [
+pub const TARGETS: [Target; 12] = [
     ("decode_openai_chat", |data| decode(Dialect::OpenAiChat, data)),
     ("decode_openai_responses", |data| decode(Dialect::OpenAiResponses, data)),
     ("decode_anthropic", |data| decode(Dialect::Anthropic, data)),
