@@ -17,7 +17,8 @@ export interface Message {
   status: "streaming" | "complete" | "stopped" | "truncated" | "failed";
   parentId: string | null;
   /** The messages at this place in all branches, oldest first, with this one: edits of a question, answers that were
-   *  asked for again. `switchTo(id)` shows another one. */
+   *  asked for again. `switchTo(id)` shows another one. A view of a session with more than 64 forks is shown before
+   *  they are known, and once more then. */
   siblings: { ids: string[]; index: number };
   /** The application's, null without any: `NewMessage.metadata`, or what `Session.annotate` has replaced it by. */
   metadata: unknown;
