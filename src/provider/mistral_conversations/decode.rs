@@ -80,8 +80,8 @@ fn end_answer(answer: &mut Vec<IncomingPart>, items: &mut Vec<Incoming>) {
     }
 }
 
-/// Decodes a message of the user. No entry is the system's: the rules make one with that role the user's, so it is here,
-/// too.
+/// Decodes a message of the user. No entry is the system's: the rules make one with that role the user's, and so it is
+/// here, too.
 fn decode_input(wire: JsonRef<'_>) -> Incoming {
     let mut parts = Vec::new();
     let template = template_of(wire, &mut |key, value| match value.kind() {
