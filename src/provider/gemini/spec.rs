@@ -100,4 +100,3 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
     #[cfg(test)]
     recognition: super::recognition::RECOGNITION,
 };
-
