@@ -9,7 +9,8 @@ use crate::message::{Part, PartBody, Role};
 use crate::provider::{
     DialectSpec, EncodeContext, ProviderRequest, ReasoningField, Settings, Wire, decode_result, spec, validate,
 };
-use crate::replay::{DraftMessage, DraftOrigin};
+use crate::replay::{DraftMessage, DraftOrigin, DraftResult};
+use crate::tool::ToolResult;
 
 /// The model of a probe body, where rules depend on no vendor.
 const ANY_MODEL: &str = "m";
@@ -102,7 +103,11 @@ impl MessageEncoder {
             && self.is_native(message)
             && (item.message.template.is_some()
                 || item.message.parts.iter().any(is_kept)
-                || item.calls.iter().any(|call| call.invocation.template.is_some()))
+                || item.calls.iter().any(|call| {
+                    let has_template = |result: &ToolResult| result.template.is_some();
+                    call.invocation.template.is_some()
+                        || matches!(call.result, Some(DraftResult::Stored(result)) if has_template(result))
+                }))
     }
 
     /// Returns the number of cache breakpoints in a text, or more: a string may contain the words, too. Returns 0 if

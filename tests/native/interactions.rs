@@ -5,7 +5,8 @@ use rethread::finding::{FindingCode, Severity};
 use rethread::json::JsonRef;
 use rethread::message::{Dialect, PartBody};
 use rethread::provider::{
-    AnswerStatus, Assembled, RepairOptions, StreamAssembler, StreamEvent, decode_body, drop_unavailable_tool_choice, read_response, repair, validate,
+    AnswerStatus, Assembled, RepairOptions, StreamAssembler, StreamEvent, decode_body, drop_unavailable_tool_choice,
+    read_response, repair, validate,
 };
 use rethread::render::convert;
 use serde_json::{Value, json};
@@ -373,11 +374,12 @@ fn r65_top_k_is_a_member_of_generation_config() {
 }
 
 #[test]
-fn r28_a_tool_choice_is_dropped_only_from_the_objects_that_hold_it() {
+fn r55_a_tool_choice_is_dropped_only_from_the_objects_that_hold_it() {
     let choice = json!({ "type": "function", "function": { "name": "search" } });
     let dropped = |params: Value| {
         let text = params.to_string();
-        drop_unavailable_tool_choice(JsonRef::parse(&text).unwrap(), &|_| false).map(|params| params.as_str().to_owned())
+        drop_unavailable_tool_choice(JsonRef::parse(&text).unwrap(), &|_| false)
+            .map(|params| params.as_str().to_owned())
     };
     for group in ["extra_body", "metadata", "provider"] {
         assert_eq!(dropped(json!({ "model": "m", group: { "tool_choice": choice } })), None, "{group}");
@@ -395,7 +397,9 @@ fn r65_an_answer_in_the_background_is_not_asked_for() {
     let (text, report) = hi.bytes_for(&with_params(OWN, r#"{"model":"m","background":true}"#), &[]);
     let out: Value = serde_json::from_str(&text).unwrap();
     assert_eq!((out.get("background"), &out["store"]), (None, &json!(false)));
-    assert!(report.iter().any(|found| found.code == FindingCode::UnsupportedKey && found.message.contains("background")));
+    assert!(
+        report.iter().any(|found| found.code == FindingCode::UnsupportedKey && found.message.contains("background"))
+    );
     let (_, report) = hi.bytes_for(&with_params(OWN, r#"{"model":"m","background":false}"#), &[]);
     assert!(report.is_empty(), "{report:?}");
 }
@@ -403,8 +407,10 @@ fn r65_an_answer_in_the_background_is_not_asked_for() {
 #[test]
 fn r65_tools_with_which_the_model_calls_have_a_choice() {
     for tool in ["computer_use", "mcp_server", "google_search"] {
-        let params = json!({ "model": "m", "tools": [{ "type": tool }], "generation_config": { "tool_choice": "any" } });
-        let (text, _) = Stored::of(OWN, &json!({ "input": "Hi" })).bytes_for(&with_params(OWN, &params.to_string()), &[]);
+        let params =
+            json!({ "model": "m", "tools": [{ "type": tool }], "generation_config": { "tool_choice": "any" } });
+        let (text, _) =
+            Stored::of(OWN, &json!({ "input": "Hi" })).bytes_for(&with_params(OWN, &params.to_string()), &[]);
         assert_eq!(text.contains("tool_choice"), tool != "google_search", "{text}");
     }
 }

@@ -40,7 +40,8 @@ fn streamed(events: &[Value]) -> (Assembled, Vec<StreamEvent>) {
 
 /// The events of a stream of these steps, each with its deltas, up to a status.
 fn events(steps: &[(Value, &[Value])], status: &str) -> Vec<Value> {
-    let mut events = vec![json!({ "event_type": "interaction.created", "interaction": { "id": "i", "status": "in_progress" } })];
+    let mut events =
+        vec![json!({ "event_type": "interaction.created", "interaction": { "id": "i", "status": "in_progress" } })];
     for (index, (step, deltas)) in steps.iter().enumerate() {
         events.push(json!({ "event_type": "step.start", "index": index, "step": step }));
         events.extend(deltas.iter().map(|delta| json!({ "event_type": "step.delta", "index": index, "delta": delta })));
@@ -72,12 +73,14 @@ fn r65_a_call_that_the_service_has_run_is_not_run_again_and_stays_in_place() {
     let body = json!({ "id": "i", "status": "completed", "steps": steps });
     let (streamed_answer, _) = streamed(&events(
         &[
-            (json!({ "type": "function_call", "id": "a", "name": "write_to_file" }), &[
-                json!({ "type": "arguments_delta", "arguments": "{\"n\":1}" }),
-            ]),
-            (json!({ "type": "function_result", "call_id": "a", "name": "write_to_file" }), &[
-                json!({ "type": "function_result", "call_id": "a", "result": "ok" }),
-            ]),
+            (
+                json!({ "type": "function_call", "id": "a", "name": "write_to_file" }),
+                &[json!({ "type": "arguments_delta", "arguments": "{\"n\":1}" })],
+            ),
+            (
+                json!({ "type": "function_result", "call_id": "a", "name": "write_to_file" }),
+                &[json!({ "type": "function_result", "call_id": "a", "result": "ok" })],
+            ),
             (json!({ "type": "model_output" }), &[json!({ "type": "text", "text": "Done." })]),
         ],
         "completed",
@@ -114,8 +117,12 @@ fn r42_the_signature_of_a_result_goes_to_its_maker_alone() {
         let got = whole(&json!({ "id": "i", "status": "completed", "steps": steps }));
         let answer = decode_answer(OWN, got.wire.as_ref().unwrap().view()).unwrap();
         let mut stored = Stored::of(OWN, &json!({ "input": [user("Write it")] }));
-        let joined =
-            join(JoinBase::history(&stored.history), vec![Incoming::Message(answer)], &Origin::default(), &CountingIds::default());
+        let joined = join(
+            JoinBase::history(&stored.history),
+            vec![Incoming::Message(answer)],
+            &Origin::default(),
+            &CountingIds::default(),
+        );
         for mut entry in joined.entries {
             if let HistoryEntry::Message(message) = &mut entry {
                 message.answer = Some(Box::new(AnswerMeta { maker: Some(maker.maker()), ..AnswerMeta::default() }));
@@ -185,7 +192,8 @@ fn r65_the_error_of_a_step_is_that_of_its_answer() {
 fn r63_the_time_of_a_step_is_linear_in_its_contents() {
     let time = |count: usize| {
         let index = |delta: &str| format!("data: {{\"event_type\":\"step.delta\",\"index\":0,\"delta\":{delta}}}\n\n");
-        let mut text = "data: {\"event_type\":\"step.start\",\"index\":0,\"step\":{\"type\":\"model_output\"}}\n\n".to_owned();
+        let mut text =
+            "data: {\"event_type\":\"step.start\",\"index\":0,\"step\":{\"type\":\"model_output\"}}\n\n".to_owned();
         let pair = index(r#"{"type":"image","uri":"u"}"#) + &index(r#"{"type":"text","text":"a"}"#);
         text.push_str(&pair.repeat(count));
         let run = || {

@@ -101,4 +101,3 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
     #[cfg(test)]
     recognition: super::recognition::RECOGNITION,
 };
-

@@ -107,7 +107,7 @@ impl StepDecoder<'_> {
         }
     }
 
-    /// Decodes what the user says. A turn of the older form may have results among its contents.
+    /// Decodes a step of the user. A turn of the older form may have results among its contents.
     fn user_input(&mut self, wire: JsonRef<'_>, kind: StepKind) {
         self.end_answer();
         let mut parts = Vec::new();

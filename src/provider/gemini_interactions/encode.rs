@@ -56,7 +56,7 @@ fn accepts(part: &Part, message: &Message, report: &mut Report) -> bool {
     }
 }
 
-/// Writes what the user says, or a system message that is not in `system_instruction`.
+/// Writes a message of the user, or a system message that is not in `system_instruction`.
 fn write_input(wire: &mut Wire<'_>, message: &Message, report: &mut Report) {
     let native = is_native(message);
     let mut contents = Vec::new();
@@ -162,8 +162,8 @@ fn is_step(template: &WireTemplate) -> bool {
         || template.0.iter().any(|(_, slot)| matches!(slot, TemplateSlot::Object(_) | TemplateSlot::Content))
 }
 
-/// Writes the result of a call with the call's id. Models before Gemini 3 accept no list as a result: its media are added
-/// to `media`, which follows the results.
+/// Writes the result of a call with the call's id. Models before Gemini 3 accept no list as a result: its media are
+/// added to `media`, which follows the results.
 fn write_result(
     out: &mut String,
     (call, id): (&DraftCall<'_>, &JsonStr),

@@ -10,8 +10,8 @@ use crate::provider::spec::{DefaultsContext, ParameterCodec, TranslateForeign};
 const BACKGROUND: &str = "background";
 
 impl ParameterCodec for Interactions {
-    /// As in the types of @google/genai 3.1.0. What is missing here has another meaning or other values. The service also
-    /// accepts `top_k`, and rejects penalties (vercel/ai#17937, recorded).
+    /// As in the types of @google/genai 3.1.0. What is missing here has another meaning or other values. The service
+    /// also accepts `top_k`, and rejects penalties (vercel/ai#17937, recorded).
     fn place(&self, parameter: Parameter) -> Option<&'static str> {
         Some(match parameter {
             Parameter::Model => "model",
@@ -49,8 +49,8 @@ impl ParameterCodec for Interactions {
         if parameter == Parameter::Stop { stop_list(value) } else { nested_schema(value) }
     }
 
-    /// The body has the whole history, so Google need not keep it. An answer in the background would be billed, and never
-    /// read.
+    /// The body has the whole history, so Google need not keep it. An answer in the background would be billed, and
+    /// never read.
     fn write_defaults(&self, object: &mut ObjectWriter<'_>, context: &mut DefaultsContext<'_>) {
         if context.request.stream {
             object.bool("stream", true);

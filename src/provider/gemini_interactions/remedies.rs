@@ -1,8 +1,9 @@
-//! The errors of the Interactions API that can be cured. Quoted from it: "The legacy Interactions API schema is no longer
-//! supported." (gemini-cli-deep-research#73, 2026-06-12), "Invalid input at 'input[0].content[0].processing'." (recorded
-//! in vercel/ai), "The 'type' parameter is required at 'input[2].result[1]'." (celeste-python#327, 2026-07-21), "Request contains an invalid argument." (js-genai#1735, 2026-06-25), "Invalid input received"
-//! (inspect-robots#380, 2026-08-14). The others are of generateContent, which the same service has; 5ire#405 has that of
-//! missing signatures.
+//! The errors of the Interactions API that can be cured. Quoted from it: "The legacy Interactions API schema is no
+//! longer supported." (gemini-cli-deep-research#73, 2026-06-12), "Invalid input at 'input[0].content[0].processing'."
+//! (recorded in vercel/ai), "The 'type' parameter is required at 'input[2].result[1]'." (celeste-python#327,
+//! 2026-07-21), "Request contains an invalid argument." (js-genai#1735, 2026-06-25), "Invalid input received"
+//! (inspect-robots#380, 2026-08-14). The others are of generateContent, which the same service has; 5ire#405 has that
+//! of missing signatures.
 
 mod lists;
 mod names;

@@ -1,9 +1,9 @@
 //! What the Interactions API rejects, and the edit that fixes each violation. As of 2026-11-28.
 //!
-//! Sources: the types of @google/genai 3.1.0 ("Required." members; `InteractionsInput`: contents or steps), Google's pages
-//! "Interactions API: breaking changes" (turns were removed on 2026-06-08) and "Function calling", the recorded exchanges
-//! of vercel/ai (2026-05), and the errors that `remedies.rs` quotes. Few sentences are quoted, so most are rethread's own.
-//! Calls and results are paired as the same service demands of generateContent.
+//! Sources: the types of @google/genai 3.1.0 ("Required." members; `InteractionsInput`: contents or steps), Google's
+//! pages "Interactions API: breaking changes" (turns were removed on 2026-06-08) and "Function calling", the recorded
+//! exchanges of vercel/ai (2026-05), and the errors that `remedies.rs` quotes. Few sentences are quoted, so most are
+//! rethread's own. Calls and results are paired as the same service demands of generateContent.
 //!
 //! Where the types and a report differ, a body that the types allow is kept with a warning, and the refusal is cured: a
 //! result without a name, a call without a signature.

@@ -29,7 +29,7 @@ pub(super) enum StepKind {
     FunctionResult,
     /// A call or a result of a tool that Google runs, or a step of a type that is not known here.
     Other,
-    /// A content without a step around it: `[{"type":"text","text":"Hi"}]` is what the user says.
+    /// A content without a step around it: `[{"type":"text","text":"Hi"}]` is a message of the user.
     Content,
     /// A turn, as the API had it until 2026-06-08: `{"role":"user","content":"Hi"}`.
     UserTurn,

@@ -147,9 +147,7 @@ fn is_interaction(body: JsonRef<'_>) -> bool {
     let has = |name: &str| body.find(name).is_some();
     let is_other = || has("event_type") || has("message");
     list_of(body).is_some()
-        || body.text("status").is_some_and(|status| {
-            has("id") || STATUSES.contains(&&*status) && !is_other()
-        })
+        || body.text("status").is_some_and(|status| has("id") || STATUSES.contains(&&*status) && !is_other())
 }
 
 /// Returns the steps of an interaction, or its outputs in the older form.
@@ -200,10 +198,14 @@ impl InteractionsAssembler {
     }
 
     fn start(&mut self, index: Option<u64>, step: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
-        // What the user said may be repeated. Its deltas are no answer, either.
+        // A step of the user may be repeated. Its deltas are no answer, either.
         let is_input = step.has_text("type", USER_INPUT);
         if let Some(index) = index {
-            if is_input { self.inputs.insert(index) } else { self.inputs.remove(&index) };
+            if is_input {
+                self.inputs.insert(index)
+            } else {
+                self.inputs.remove(&index)
+            };
         }
         if !step.is_object() || is_input {
             return;
@@ -300,9 +302,10 @@ impl InteractionsAssembler {
         }
     }
 
-    /// Returns the ids of the calls that the service has run itself: their results are in the answer. Google's page on its
-    /// Antigravity agent (2026-09): "Find function calls that do not have a matching function result. Filesystem tools
-    /// (like write_to_file) are also represented as function calls but are executed automatically by the environment."
+    /// Returns the ids of the calls that the service has run itself: their results are in the answer. Google's page
+    /// on its Antigravity agent (2026-09): "Find function calls that do not have a matching function result.
+    /// Filesystem tools (like write_to_file) are also represented as function calls but are executed automatically by
+    /// the environment."
     fn executed_calls(&self, is_complete: bool) -> BTreeSet<String> {
         let results = self.steps.iter().filter(|step| !step.is_call() && step.is_sent(is_complete));
         results.filter_map(StreamStep::pairing_id).collect()

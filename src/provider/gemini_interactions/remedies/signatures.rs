@@ -1,10 +1,11 @@
 //! Signatures that the service refuses or misses.
 //!
-//! In the current turn, a run of the model's steps with a call needs a signature: of a thought before its first call, or
-//! of that call itself. `skip_thought_signature_validator`, Google's stand-in for the signature of a thought that another
-//! model had, is accepted as that of a thought at the beginning of the run. Sources: the tests of AgentHub ("the
-//! Interactions API takes an unfinished model turn back only when it holds a signed thought (verified live 2026-09-16)"),
-//! earendil-works/pi#2172 (2026-03-15), obsidian-gemini (2026-07-28: the signature of the call itself).
+//! In the current turn, a run of the model's steps with a call needs a signature: of a thought before its first call,
+//! or of that call itself. `skip_thought_signature_validator`, Google's stand-in for the signature of a thought that
+//! another model had, is accepted as that of a thought at the beginning of the run. Sources: the tests of AgentHub
+//! ("the Interactions API takes an unfinished model turn back only when it holds a signed thought (verified live
+//! 2026-09-16)"), earendil-works/pi#2172 (2026-03-15), obsidian-gemini (2026-07-28: the signature of the call
+//! itself).
 
 use crate::json::JsonRef;
 use crate::provider::gemini::model_version::{GEMINI_3, model_version};
@@ -24,11 +25,7 @@ pub(super) fn unsigned_mark(body: JsonRef<'_>) -> String {
 /// Removes the selected signatures, and the thoughts that have them. A run of the current turn that loses the signature
 /// of its first call by that begins with the placeholder; with `are_required` also one that had none, and thoughts
 /// without a signature are removed.
-pub(super) fn replace_signatures(
-    cure: &mut Cure<'_>,
-    is_refused: &dyn Fn(JsonRef<'_>) -> bool,
-    are_required: bool,
-) {
+pub(super) fn replace_signatures(cure: &mut Cure<'_>, is_refused: &dyn Fn(JsonRef<'_>) -> bool, are_required: bool) {
     let steps: Vec<JsonRef<'_>> = cure.list.items().collect();
     let current = steps.iter().rposition(|step| starts_turn(*step)).map_or(0, |at| at + 1);
     let is_old = (1..GEMINI_3).contains(&model_version(&cure.body.string("model")));
@@ -70,7 +67,7 @@ pub(super) fn replace_signatures(
     }
 }
 
-/// Returns true for a step with what the user says, not with results alone.
+/// Returns true for a step of the user that has more than results.
 fn starts_turn(step: JsonRef<'_>) -> bool {
     let has_results_alone = || {
         let mut contents = step.get("content").unwrap_or_default().items().peekable();

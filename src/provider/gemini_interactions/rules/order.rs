@@ -12,7 +12,7 @@ pub(super) enum RuleStepKind {
     Result(usize),
     /// Another step of the model.
     Model,
-    /// What the user says.
+    /// A step of the user.
     Input,
     Removed,
 }

@@ -32,7 +32,7 @@ pub(super) struct StepReader<'p, 'a, 'o> {
     /// An item became several steps, so the list is written anew.
     pub is_rebuilt: bool,
     /// The calls of the current turn that are the first of their run without a signature before them. The current turn
-    /// begins after the last step with what the user says.
+    /// begins after the last step of the user.
     pub unsigned: Vec<JsonRef<'a>>,
     /// The run has a signed thought or a call, after which no call of it needs a signature: the first of parallel calls
     /// has it for all.
@@ -78,7 +78,7 @@ impl<'p, 'a, 'o> StepReader<'p, 'a, 'o> {
         }
     }
 
-    /// Reads an item that is no object: a text becomes what the user says, anything else is removed.
+    /// Reads an item that is no object: a text becomes a user_input, anything else is removed.
     fn non_object(&mut self, value: JsonRef<'a>) {
         if !self.plan.admits_bare(value) {
             return self.push(RuleStepKind::Removed, value);
@@ -190,7 +190,7 @@ impl<'p, 'a, 'o> StepReader<'p, 'a, 'o> {
         }
     }
 
-    /// Reads what the user or the model says.
+    /// Reads a step of the user or the model.
     fn list_of_contents(&mut self, fields: &Fields<'a>, kind: RuleStepKind) {
         let content = fields.find("content");
         if content.is_some_and(|content| content.items().any(|inner| inner.has_text("type", FUNCTION_RESULT))) {

@@ -271,8 +271,8 @@ impl StreamStep {
         }
     }
 
-    /// Takes the members of a delta that the step has: a signature, the arguments or the result of a server's tool, a call
-    /// in one piece. A member that a known step does not have would be rejected in the next request.
+    /// Takes the members of a delta that the step has: a signature, the arguments or the result of a server's tool, a
+    /// call in one piece. A member that a known step does not have would be rejected in the next request.
     fn merge(&mut self, delta: JsonRef<'_>) {
         for (key, value) in delta.entries() {
             match (inside(key).unwrap_or_default(), self.kind) {
