@@ -68,7 +68,7 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
     rules: RuleSet {
         plan: rules::plan,
         remedies: remedies::REMEDIES,
-        leave_out_refused: |_, _| {},
+        leave_out_refused: remedies::leave_out_refused,
         missing_reasoning: None,
         unique_names: None,
     },
