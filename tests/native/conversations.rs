@@ -1,11 +1,11 @@
 //! Mistral's conversations: entries with the whole history, without what the service keeps.
 
 use crate::wire_cases::*;
-use rethread::finding::Report;
+use rethread::finding::{Action, Report};
 use rethread::history::{Incoming, IncomingPart};
 use rethread::json::{Json, JsonRef};
 use rethread::message::{Dialect, PartBody};
-use rethread::provider::{RepairOptions, ToolDefinition, decode_body, heal};
+use rethread::provider::{RepairOptions, ToolDefinition, decode_body, heal, leave_out_refused};
 use serde_json::{Value, json};
 
 const ENTRIES: Dialect = Dialect::MistralConversations;
@@ -25,14 +25,13 @@ fn body_with(params: &Value, tools: &[ToolDefinition]) -> (Value, Report) {
 fn r45_r77_entries_come_back_byte_for_byte() {
     let body = concat!(
         r#"{"model":"m","store":false,"instructions":"Be brief.","inputs":["#,
-        r#"{"object":"entry","type":"message.input","role":"user","content":"q"},"#,
+        r#"{"prefix":false,"type":"message.input","role":"user","content":"q"},"#,
         r#"{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"https://x.example/a.png","detail":"low"}},{"type":"tool_file","tool":"code_interpreter","file_id":"f"}]},"#,
-        r#"{"type":"message.output","id":"msg_1","role":"assistant","content":[{"type":"thinking","thinking":[{"type":"text","text":"Hm"}]},{"type":"text","text":"I "},{"type":"tool_reference","tool":"web_search","title":"t"},{"type":"text","text":"look."}]},"#,
-        r#"{"type":"tool.execution","id":"tool_1","name":"web_search","arguments":"{}","info":{"a":1}},"#,
-        r#"{"type":"function.call","id":"fc_1","tool_call_id":"abcdefgh1","name":"look","arguments":{"b":1,"a":2}},"#,
+        r#"{"type":"message.output","role":"assistant","content":[{"type":"thinking","thinking":[{"type":"text","text":"Hm"}]},{"type":"text","text":"I "},{"type":"tool_file","tool":"code_interpreter","file_id":"g"},{"type":"text","text":"look."}]},"#,
+        r#"{"type":"function.call","model":"m","tool_call_id":"abcdefgh1","name":"look","arguments":{"b":1,"a":2}},"#,
         r#"{"type":"function.call","tool_call_id":"abcdefgh2","name":"look","arguments":"{}"},"#,
         r#"{"type":"function.result","tool_call_id":"abcdefgh1","result":"1"},"#,
-        r#"{"object":"entry","type":"function.result","tool_call_id":"abcdefgh2","result":"2"},"#,
+        r#"{"result_note":1,"type":"function.result","tool_call_id":"abcdefgh2","result":"2"},"#,
         r#"{"type":"message.output","role":"assistant","content":"Done."}]}"#,
     );
     let body: Value = serde_json::from_str(body).unwrap();
@@ -40,6 +39,41 @@ fn r45_r77_entries_come_back_byte_for_byte() {
     let out = Stored::of(ENTRIES, &body).body(ENTRIES);
     assert_eq!(out["inputs"].to_string(), body["inputs"].to_string());
     assert_eq!(out["instructions"], "Be brief.");
+}
+
+#[test]
+fn r9_r45_r77_entries_are_sent_in_the_form_that_is_recorded_as_accepted() {
+    let execution = json!({ "type": "tool.execution", "id": "t", "name": "web_search", "function": "open_url",
+        "arguments": "{\"url\":\"u\"}", "info": { "result": "page" } });
+    let text = json!({ "type": "text", "text": "a" });
+    let source = json!({ "type": "tool_reference", "tool": "web_search", "title": "T", "url": "https://x.example" });
+    let body = json!({ "model": "m", "store": false, "inputs": [
+        { "type": "message.input", "id": "i", "role": "user", "content": "q" },
+        execution,
+        { "type": "message.output", "id": "o", "model": "m", "role": "assistant", "content": [text, source] },
+        { "type": "function.call", "id": "c", "tool_call_id": "abcdefgh1", "name": "look", "arguments": "{}" },
+        { "type": "function.result", "id": "r", "tool_call_id": "abcdefgh1", "result": "1" },
+    ] });
+    let stored = Stored::of(ENTRIES, &body);
+    let (bytes, report) = stored.bytes_for(&request(ENTRIES), &[]);
+    let out: Value = serde_json::from_str(&bytes).unwrap();
+    let id = &out["inputs"][1]["tool_call_id"];
+    assert_eq!(id.as_str().map(str::len), Some(9), "{out}");
+    let link = json!({ "type": "text", "text": "[T](https://x.example)" });
+    let sent = json!([
+        { "type": "message.input", "role": "user", "content": "q" },
+        { "type": "function.call", "tool_call_id": id, "name": "open_url", "arguments": "{\"url\":\"u\"}" },
+        { "type": "function.result", "tool_call_id": id, "result": "page" },
+        { "type": "message.output", "model": "m", "role": "assistant", "content": [text, link] },
+        { "type": "function.call", "tool_call_id": "abcdefgh1", "name": "look", "arguments": "{}" },
+        { "type": "function.result", "tool_call_id": "abcdefgh1", "result": "1" },
+    ]);
+    assert_eq!(out["inputs"], sent);
+    assert_eq!(report.iter().filter(|found| found.action == Some(Action::Rewritten)).count(), 2, "{report:?}");
+    // What is sent is encoded anew each time from the entries as they were received.
+    assert_eq!(stored.body(ENTRIES)["inputs"], sent);
+    // A body that an application made itself is sent with its ids: the schema has them.
+    assert_eq!(repaired(&json!({ "model": "m", "inputs": [body["inputs"][0]] }), ENTRIES).1, Vec::new());
 }
 
 #[test]
@@ -172,7 +206,6 @@ fn r41_r45_r77_an_id_of_a_call_is_any_text() {
 fn r41_r77_an_entry_without_a_type_has_that_of_its_members() {
     let entries = json!([
         { "content": "Hi." },
-        { "name": "web_search", "arguments": "{}" },
         { "tool_call_id": "abcdefgh1", "name": "f", "arguments": "{}" },
         { "tool_call_id": "abcdefgh1", "result": "1" },
     ]);
@@ -180,6 +213,9 @@ fn r41_r77_an_entry_without_a_type_has_that_of_its_members() {
     assert_accepted(body.clone(), ENTRIES);
     let stored = Stored::of(ENTRIES, &body);
     assert_eq!(stored.body(ENTRIES)["inputs"], entries);
+    let execution = json!({ "model": "m", "inputs": [user("q"), { "name": "web_search", "arguments": "{}" }] });
+    assert_accepted(execution.clone(), ENTRIES);
+    assert_eq!(Stored::of(ENTRIES, &execution).body(ENTRIES)["inputs"][1]["name"], "web_search");
     assert_eq!(stored.body(CHAT)["messages"][0]["role"], "assistant");
 }
 
@@ -219,7 +255,7 @@ fn r9_r77_chunks_are_kept_whose_neighbours_are_removed_or_not_sent() {
     let thinking = json!({ "type": "thinking", "thinking": [{ "type": "text", "text": "Hm" }] });
     let texts = json!([{ "type": "text", "text": "a" }, { "type": "text", "text": "b" }]);
     let content = json!([thinking, texts[0], texts[1]]);
-    let answer = json!({ "type": "message.output", "id": "msg_1", "role": "assistant", "content": content });
+    let answer = json!({ "type": "message.output", "model": "m", "role": "assistant", "content": content });
     let body = json!({ "model": "m", "inputs": [user("q"), answer] }).to_string();
     let entries = |edit: &dyn Fn(&mut Vec<IncomingPart>)| {
         let mut items = decode_body(ENTRIES, JsonRef::parse(&body).unwrap()).unwrap();
@@ -233,7 +269,7 @@ fn r9_r77_chunks_are_kept_whose_neighbours_are_removed_or_not_sent() {
     };
     let rest = json!({ "type": "message.output", "role": "assistant", "content": texts });
     let data = || IncomingPart::Part(PartBody::Data { name: "chart".into(), value: Json::parse("1").unwrap() }.into());
-    let first = json!({ "type": "message.output", "id": "msg_1", "role": "assistant", "content": [thinking] });
+    let first = json!({ "type": "message.output", "model": "m", "role": "assistant", "content": [thinking] });
     assert_eq!(entries(&|parts| parts.insert(1, data())), json!([first, rest]));
     assert_eq!(entries(&|parts| _ = parts.remove(0)), json!([rest]));
 }
@@ -264,8 +300,174 @@ fn r74_r77_refused_ids_and_entries_are_sent_as_other_clients_send_them() {
     assert_eq!(out[2], json!({ "type": "function.result", "tool_call_id": id, "result": "42" }));
     assert_eq!(
         out[3],
-        json!({ "type": "message.output", "role": "assistant", "content": [{ "type": "text", "text": "a" }] })
+        json!({ "type": "message.output", "role": "assistant", "content": [{ "type": "text", "text": "a" }, { "type": "text", "text": "t" }] })
     );
+}
+
+fn healed(body: &Value, dialect: Dialect, answer: &Value) -> Option<(Value, Vec<String>)> {
+    let (body, answer) = (body.to_string(), answer.to_string());
+    let found = heal(body.as_bytes(), dialect, answer.as_bytes(), &RepairOptions::default())?;
+    Some((serde_json::from_slice(&found.body).unwrap(), found.refused))
+}
+
+/// What Mistral answers to a member that its schema does not have.
+fn extra(place: Value) -> Value {
+    let detail =
+        json!([{ "type": "extra_forbidden", "loc": place, "msg": "Extra inputs are not permitted", "input": [] }]);
+    json!({ "object": "Error", "detail": detail, "message": detail, "type": "invalid_request_error", "code": 3001 })
+}
+
+#[test]
+fn r74_r77_only_a_refusal_that_names_an_entry_rewrites_entries() {
+    let execution =
+        json!({ "type": "tool.execution", "id": "t", "name": "web_search", "arguments": "{}", "info": { "a": 1 } });
+    let body = json!({ "model": "m", "inputs": [user("q"), execution] });
+    for place in [
+        json!(["body", "tools"]),
+        json!(["body", "completion_args", "top_k"]),
+        json!(["body", "inputs", 0, "message.input", "guardrail_id"]),
+        json!(["body", "inputs", 0, "message.input", "invalid"]),
+    ] {
+        assert_eq!(healed(&body, ENTRIES, &extra(place.clone())), None, "{place}");
+    }
+    let tag = "Input tag 'web' found using 'type' does not match any of the expected tags: 'function', 'web_search'";
+    let answer = json!({ "detail": [{ "type": "union_tag_invalid", "loc": ["body", "tools", 0], "msg": tag }] });
+    assert_eq!(healed(&body, ENTRIES, &answer), None);
+    // Ids of all entries are left out, and a source is sent as a link.
+    let source = json!({ "type": "tool_reference", "tool": "web_search", "title": "T", "url": "u" });
+    let body = json!({ "model": "m", "inputs": [
+        { "type": "message.input", "id": "i", "role": "user", "content": "q" },
+        { "type": "message.output", "id": "o", "role": "assistant", "content": [source] },
+    ] });
+    let (out, _) = healed(&body, ENTRIES, &extra(json!(["body", "inputs", 0, "message.input", "id"]))).unwrap();
+    let link = json!([{ "type": "text", "text": "[T](u)" }]);
+    assert_eq!(
+        out["inputs"],
+        json!([
+            { "type": "message.input", "role": "user", "content": "q" },
+            { "type": "message.output", "role": "assistant", "content": link },
+        ])
+    );
+}
+
+#[test]
+fn r74_r77_calls_that_the_service_keeps_get_results_before_anything_else() {
+    let result = |id: &str| json!({ "type": "function.result", "tool_call_id": id, "result": "1" });
+    let late = json!({ "inputs": [user("q"), result("a"), user("p"), result("b")] });
+    assert_eq!(repaired_body(&late, ENTRIES), json!([result("a"), result("b"), user("q"), user("p")]));
+    assert_eq!(errors(&late, ENTRIES), ["interposed_message", "interposed_message"]);
+    let answer = json!({ "object": "Error", "code": 3001, "type": "invalid_request_error",
+        "message": "Cannot append other inputs while function results are still missing. Provide function results first for: ['a', 'b']" });
+    let (out, _) = healed(&json!({ "inputs": [user("q")] }), ENTRIES, &answer).unwrap();
+    let ids: Vec<_> = out["inputs"].as_array().unwrap().iter().map(|entry| &entry["tool_call_id"]).collect();
+    assert_eq!(ids, [&json!("a"), &json!("b"), &Value::Null], "{out}");
+    assert!(out["inputs"][0]["result"].as_str().unwrap().contains("no recorded result"), "{out}");
+    // A text as the input becomes an entry, and the same answer to the repaired body heals nothing.
+    let (out, _) = healed(&json!({ "inputs": "Hi" }), ENTRIES, &answer).unwrap();
+    assert_eq!(out["inputs"][2]["content"], "Hi");
+    assert_eq!(healed(&out, ENTRIES, &answer), None);
+}
+
+#[test]
+fn r74_r77_a_refused_body_that_continues_is_sent_without_what_only_a_new_conversation_has() {
+    let body = json!({ "inputs": [user("q")], "tools": [], "instructions": "x", "stream": true });
+    let (out, _) = healed(&body, ENTRIES, &extra(json!(["body", "tools"]))).unwrap();
+    assert_eq!(out, json!({ "inputs": [user("q")], "stream": true }));
+    let begins = json!({ "model": "m", "inputs": [user("q")], "tools": [] });
+    assert_eq!(healed(&begins, ENTRIES, &extra(json!(["body", "tools"]))), None);
+}
+
+#[test]
+fn r74_r77_reasoning_is_left_out_for_a_model_that_takes_none_and_not_sent_to_it_again() {
+    let answer = json!({ "object": "error", "message": "Reasoning input is not enabled for this model", "type": "invalid_request_invalid_args", "param": null, "code": "3051" });
+    let content = json!([{ "type": "thinking", "thinking": [{ "type": "text", "text": "Hm" }] }, { "type": "text", "text": "a" }]);
+    let entry = json!({ "type": "message.output", "role": "assistant", "content": content });
+    let conversation = json!({ "model": "m", "inputs": [user("q"), entry] });
+    let message = json!({ "role": "assistant", "content": content });
+    let chat = json!({ "model": "m", "messages": [user("q"), message, user("p")] });
+    for (dialect, body) in [(ENTRIES, conversation), (Dialect::Mistral, chat)] {
+        let (out, refused) = healed(&body, dialect, &answer).unwrap();
+        assert!(!out.to_string().contains("Hm") && out.to_string().contains(r#""text":"a""#), "{out}");
+        let again = |body: &Value| {
+            leave_out_refused(body.to_string().as_bytes(), dialect, &refused, &RepairOptions::default())
+                .map(|(body, _)| serde_json::from_slice::<Value>(&body).unwrap())
+        };
+        assert_eq!(again(&body), Some(out));
+        let mut other = body.clone();
+        other["model"] = json!("n");
+        assert_eq!(again(&other), None);
+    }
+}
+
+#[test]
+fn r41_r77_a_conversation_has_a_model_or_an_agent() {
+    let body = json!({ "model": "m", "agent_id": "ag_1", "inputs": [user("q")] });
+    assert_eq!(errors(&body, ENTRIES), ["malformed"]);
+    assert_eq!(repaired(&body, ENTRIES).0, json!({ "agent_id": "ag_1", "inputs": [user("q")] }));
+    let (sent, report) = body_with(&json!({ "model": "m", "agent_id": "ag_1" }), &[]);
+    assert_eq!((sent.get("model"), &sent["agent_id"]), (None, &json!("ag_1")));
+    assert!(has(&report, &["malformed"]), "{report:?}");
+}
+
+#[test]
+fn r41_r77_a_chunk_without_its_members_is_removed() {
+    let text = json!({ "type": "text", "text": "a" });
+    for chunk in [
+        json!({ "type": "document_url" }),
+        json!({ "type": "tool_file", "tool": "code_interpreter" }),
+        json!({ "type": "thinking" }),
+        json!({ "type": "image_url", "file_id": "f" }),
+    ] {
+        for entry_type in ["message.input", "message.output"] {
+            let entry = |content: Value| json!({ "type": entry_type, "role": "assistant", "content": content });
+            let body = json!({ "model": "m", "inputs": [user("q"), entry(json!([chunk, text])), user("p")] });
+            assert_eq!(errors(&body, ENTRIES), ["malformed"], "{chunk}");
+            assert_eq!(repaired_body(&body, ENTRIES)[1], entry(json!([text])), "{chunk}");
+        }
+    }
+    // The text of another provider's block of reasoning is kept, in a list.
+    let entry = |thinking: Value| json!([user("q"), { "type": "message.output", "content": [{ "type": "thinking", "thinking": thinking }, text] }]);
+    let out = repaired_body(&json!({ "model": "m", "inputs": entry(json!("Hm")) }), ENTRIES);
+    assert_eq!(out, entry(json!([{ "type": "text", "text": "Hm" }])));
+    // A source is no chunk of the user.
+    let source = json!({ "type": "tool_reference", "tool": "web_search", "title": "t" });
+    let body = json!({ "model": "m", "inputs": [{ "role": "user", "content": [source, text] }] });
+    assert_eq!(errors(&body, ENTRIES), ["unsupported_part"]);
+    assert_eq!(repaired_body(&body, ENTRIES)[0]["content"][0]["type"], "text");
+}
+
+#[test]
+fn r44_r77_reasoning_with_a_source_inside_keeps_its_text() {
+    let source = json!({ "type": "tool_reference", "tool": "web_search", "title": "t" });
+    let chunk = json!({ "type": "thinking", "thinking": [{ "type": "text", "text": "Hm" }, source, { "type": "text", "text": "!" }] });
+    let answer =
+        json!({ "type": "message.output", "role": "assistant", "content": [chunk, { "type": "text", "text": "a" }] });
+    let body = json!({ "model": "m", "inputs": [user("q"), answer] });
+    let items = decode_body(ENTRIES, JsonRef::parse(&body.to_string()).unwrap()).unwrap();
+    let Some(Incoming::Message(message)) = items.last() else { panic!("{items:?}") };
+    let Some(IncomingPart::Part(part)) = message.parts.first() else { panic!("{message:?}") };
+    assert!(matches!(&part.body, PartBody::Reasoning(text) if text.decode() == "Hm!"), "{part:?}");
+    assert_eq!(Stored::of(ENTRIES, &body).body(ENTRIES)["inputs"], body["inputs"]);
+}
+
+#[test]
+fn r44_r77_an_effort_that_models_do_not_take_is_the_nearest_one() {
+    let sent = |effort: &str| {
+        let chat = json!({ "model": "m", "reasoning_effort": effort, "messages": [user("q")] });
+        converted(&chat, CHAT, ENTRIES).0["completion_args"]["reasoning_effort"].clone()
+    };
+    assert_eq!(["none", "minimal", "low", "medium", "xhigh"].map(sent), ["none", "high", "high", "high", "high"]);
+    let own = json!({ "model": "m", "completion_args": { "reasoning_effort": "low" } });
+    assert_eq!(body_with(&own, &[]).0["completion_args"]["reasoning_effort"], "low");
+}
+
+#[test]
+fn r55_r77_a_choice_of_a_tool_that_is_not_sent_is_reported_as_that() {
+    let named = json!({ "type": "function", "function": { "name": "gone" } });
+    let (body, report) = body_with(&json!({ "agent_id": "a", "tool_choice": named }), &[]);
+    assert_eq!(body["completion_args"]["tool_choice"], "any");
+    assert!(report.iter().all(|found| !found.message.contains("only these tools are sent")), "{report:?}");
+    assert!(report.iter().any(|found| found.message.contains("any tool may be called")), "{report:?}");
 }
 
 #[test]

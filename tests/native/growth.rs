@@ -288,3 +288,21 @@ fn r63_calls_in_a_stream_are_assembled_in_linear_time() {
         open.chain(more).chain([json!({ "choices": [{ "delta": {}, "finish_reason": "tool_calls" }] })]).collect()
     });
 }
+
+#[test]
+fn r63_calls_that_wait_for_confirmations_are_read_in_proportion() {
+    // A type that has to be decoded counts each time that an entry is read.
+    let body = |count: usize| {
+        let call = |at: usize| {
+            format!(
+                r#"{{"type":"function\u002ecall","tool_call_id":"c{at}","name":"f","arguments":"{{}}","confirmation_status":"pending"}}"#
+            )
+        };
+        format!(r#"{{"model":"m","inputs":[{}]}}"#, (0..count).map(call).collect::<Vec<_>>().join(","))
+    };
+    let bodies = [body(500), body(1_000)];
+    grows_in_proportion("confirmations", |count| {
+        let text = if count == 500 { &bodies[0] } else { &bodies[1] };
+        decode_body(Dialect::MistralConversations, JsonRef::parse(text).unwrap()).unwrap();
+    });
+}

@@ -54,6 +54,13 @@ impl ErrorAnswer {
         rest.split(|c: char| !is_word(c)).next().filter(|word| !word.is_empty())
     }
 
+    /// Returns the words of the list after these parts: the ids in `['a', 'b']`. The parts end in its bracket.
+    pub fn words_after(&self, parts: &[&str]) -> Vec<&str> {
+        let rest = self.find(parts).and_then(|at| self.text.get(at..)).unwrap_or_default();
+        let list = rest.split(']').next().unwrap_or_default();
+        list.split(',').map(str::trim).filter(|word| !word.is_empty()).collect()
+    }
+
     /// Returns the path that begins with `root`, in its segments: `messages.1.content.0` or `input[3].id`.
     pub fn path(&self, root: &str) -> Vec<&str> {
         let start = |at: &usize| {

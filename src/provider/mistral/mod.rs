@@ -7,7 +7,8 @@ mod recognition;
 mod remedies;
 pub(crate) mod rules;
 mod spec;
+mod variant;
 
 pub(crate) use ids::{ID_LENGTH, is_valid_id};
-pub(crate) use remedies::UNANSWERED_CALL;
+pub(crate) use remedies::{REASONING_INPUT, UNANSWERED_CALL, leave_out_reasoning_again, remove_reasoning};
 pub(crate) use spec::SPEC;

@@ -2,7 +2,7 @@
 //! `{"max_tokens":1024,"tool_choice":"any"}` (client-python, `CompletionArgs`).
 
 use super::MistralConversations;
-use crate::finding::{Action, Finding, FindingCode, Report};
+use crate::finding::Report;
 use crate::json::{JsonRef, ObjectWriter};
 use crate::provider::request::{TOOL_CHOICE, ToolChoice, TranslatedParameter, left_out};
 use crate::provider::spec::{ParameterCodec, ToolCodec, ToolMembers, TranslateForeign};
@@ -84,12 +84,9 @@ fn write_choice<'m>(
         report.push(left_out(name, "in a form that this dialect does not have"));
         return None;
     }
-    let names = match read? {
-        ToolChoice::Named(tool) => vec![tool.into_owned()],
-        ToolChoice::Among { names, .. } => names,
-        ToolChoice::Auto | ToolChoice::None | ToolChoice::Any => return None,
-    };
-    let sentence = format!("`{name}` names tools, which this dialect cannot: only these tools are sent");
-    report.push(Finding::info(FindingCode::UnsupportedKey, sentence).with_action(Action::Rewritten));
-    Some(names)
+    match read? {
+        ToolChoice::Named(tool) => Some(vec![tool.into_owned()]),
+        ToolChoice::Among { names, .. } => Some(names),
+        ToolChoice::Auto | ToolChoice::None | ToolChoice::Any => None,
+    }
 }

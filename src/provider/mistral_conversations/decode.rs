@@ -12,6 +12,7 @@ use crate::provider::neutral::media_type_of;
 use crate::provider::wire_template::{matches_pattern, template_of, template_with_slots, without_plain_template};
 use crate::tool::Arguments;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// Entries as they are encoded without a template. These need none.
 const PLAIN_INPUT: &str = r##"{"type":"message.input","role":"user","content":#"##;
@@ -38,12 +39,17 @@ fn message_of(role: Role, parts: Vec<IncomingPart>, template: Option<WireTemplat
 pub(super) fn decode(wires: &[JsonRef<'_>], items: &mut Vec<Incoming>) {
     // The parts of the model since the last entry of anybody else.
     let mut answer: Vec<IncomingPart> = Vec::new();
+    // Read once, and only if a call waits for a confirmation.
+    let mut answered = None;
     for wire in wires.iter().copied() {
         let entry_type = type_of(wire);
         match (&*entry_type, wire.text("role").as_deref()) {
             (INPUT, Some("assistant")) | (OUTPUT, _) => decode_answer(wire, &mut answer),
             // Mistral itself runs it, so no run waits for its result.
-            (CALL, _) if needs_confirmation(wire) && !has_result(wires, wire) => {
+            (CALL, _)
+                if needs_confirmation(wire)
+                    && !answered.get_or_insert_with(|| answered_ids(wires)).contains(&wire.text(CALL_ID)) =>
+            {
                 answer.push(IncomingPart::Part(PartBody::Opaque(wire.to_owned()).into()));
             }
             (CALL, _) => answer.push(IncomingPart::Call(decode_call(wire))),
@@ -68,9 +74,9 @@ pub(super) fn decode(wires: &[JsonRef<'_>], items: &mut Vec<Incoming>) {
     end_answer(&mut answer, items);
 }
 
-/// Returns true if one of the entries is the result of a call.
-fn has_result(wires: &[JsonRef<'_>], call: JsonRef<'_>) -> bool {
-    wires.iter().any(|wire| type_of(*wire) == RESULT && wire.text(CALL_ID) == call.text(CALL_ID))
+/// Returns the ids of the calls that have results.
+fn answered_ids<'a>(wires: &[JsonRef<'a>]) -> BTreeSet<Option<Cow<'a, str>>> {
+    wires.iter().filter(|wire| type_of(**wire) == RESULT).map(|wire| wire.text(CALL_ID)).collect()
 }
 
 /// Ends the message of the model: an entry of somebody else follows.

@@ -2,8 +2,9 @@
 
 use super::content::{CONTENT, OWN_CONTENT};
 use super::entry::{CALL, CALL_ID, INPUT, OUTPUT, RESULT};
+use super::sent_form::sent_form;
 use crate::finding::{Action, Finding, FindingCode, Report};
-use crate::json::{ArrayWriter, JsonKind, JsonStr, ObjectWriter, push_text};
+use crate::json::{ArrayWriter, Json, JsonKind, JsonStr, ObjectWriter, push_text};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
 use crate::provider::listed_parts::{continues_item, grouped_by_item, write_item};
 use crate::provider::neutral::{MessageText, input_text, rejected_media, result_text, text_of};
@@ -20,13 +21,15 @@ pub(super) fn encode(wire: &mut Wire<'_>, item: &DraftMessage<'_>, context: &mut
     let content = if is_native(item.message) { &OWN_CONTENT } else { &CONTENT };
     let ids = call_ids(content, &item.calls);
     match item.message.role {
-        Role::Assistant if is_native(item.message) => encode_native_answer(wire, item, &ids),
+        Role::Assistant if is_native(item.message) => encode_native_answer(wire, item, &ids, context.report),
         Role::Assistant => encode_foreign_answer(wire, item, &ids, context.report),
         _ => encode_input(wire, item.message, context.report),
     }
     let mut media = Vec::new();
     for (call, id) in item.calls.iter().zip(&ids) {
-        let parts = encode_result(wire.begin(), call, id, context);
+        let mut entry = String::new();
+        let parts = encode_result(&mut entry, call, id, context);
+        write_sent(wire, entry, "");
         media.extend(parts.into_iter().map(|part| (call.invocation, id, part)));
     }
     if !media.is_empty() {
@@ -45,7 +48,10 @@ fn encode_input(wire: &mut Wire<'_>, message: &Message, report: &mut Report) {
         let mut blocks = String::new();
         write_blocks(&mut blocks, message);
         let text = message.parts.first().and_then(text_of).map_or("\"\"", JsonStr::token);
-        return write_filled(wire.begin(), template, &[(TemplateSlot::Parts, &blocks), (TemplateSlot::Part(0), text)]);
+        let mut entry = String::new();
+        write_filled(&mut entry, template, &[(TemplateSlot::Parts, &blocks), (TemplateSlot::Part(0), text)]);
+        write_sent(wire, entry, "");
+        return;
     }
     let text = input_text(message, &CONTENT, report);
     if text.is_empty() {
@@ -104,25 +110,46 @@ fn write_document(block: &mut ObjectWriter<'_>, media: &Media) {
     }
 }
 
+/// Writes an entry in the form in which it is sent. Returns what has another form.
+fn write_sent(wire: &mut Wire<'_>, entry: String, seed: &str) -> Option<&'static str> {
+    let entry = Json::trusted(entry);
+    let Some(form) = sent_form(entry.view(), seed) else {
+        wire.begin().push_str(entry.as_str());
+        return None;
+    };
+    form.entries.iter().for_each(|entry| wire.begin().push_str(entry));
+    form.change
+}
+
 /// Writes the entries of an answer of this dialect.
-fn encode_native_answer(wire: &mut Wire<'_>, item: &DraftMessage<'_>, ids: &[JsonStr]) {
-    for parts in grouped_by_item(&item.message.parts) {
+fn encode_native_answer(wire: &mut Wire<'_>, item: &DraftMessage<'_>, ids: &[JsonStr], report: &mut Report) {
+    for (at, parts) in grouped_by_item(&item.message.parts).into_iter().enumerate() {
         let Some(first) = parts.first() else { continue };
+        let mut entry = String::new();
         match (&first.body, &first.template) {
             (PartBody::ToolCall { .. }, _) => {
                 let place = item.call(&first.body).and_then(|call| place_of(item, call));
                 if let Some((call, id)) = place.and_then(|at| item.calls.get(at).zip(ids.get(at))) {
-                    write_call(wire.begin(), call.invocation, id, true);
+                    write_call(&mut entry, call.invocation, id, true);
                 }
             }
             // The first chunk of its message was removed.
             (_, Some(template)) if continues_item(first) => {
-                write_item(wire.begin(), parts, &output_of(template), false);
+                write_item(&mut entry, parts, &output_of(template), false);
             }
-            (_, Some(template)) => write_item(wire.begin(), parts, template, false),
-            (PartBody::Opaque(value), None) => wire.begin().push_str(value.as_str()),
-            (PartBody::Text(text) | PartBody::Refusal(text), None) if !text.is_empty() => write_output(wire, text),
+            (_, Some(template)) => write_item(&mut entry, parts, template, false),
+            (PartBody::Opaque(value), None) => entry.push_str(value.as_str()),
+            (PartBody::Text(text) | PartBody::Refusal(text), None) if !text.is_empty() => {
+                write_output(&mut entry, text)
+            }
             _ => {}
+        }
+        if entry.is_empty() {
+            continue;
+        }
+        if let Some(change) = write_sent(wire, entry, &format!("{} {at}", item.message.id)) {
+            let finding = Finding::info(FindingCode::UnsupportedPart, change).of_message(&item.message.id);
+            report.push(finding.with_action(Action::Rewritten));
         }
     }
 }
@@ -149,15 +176,15 @@ fn encode_foreign_answer(wire: &mut Wire<'_>, item: &DraftMessage<'_>, ids: &[Js
         report.push(finding.with_action(Action::Dropped));
     }
     if let Some(text) = text.text() {
-        write_output(wire, &text);
+        write_output(wire.begin(), &text);
     }
     for (call, id) in item.calls.iter().zip(ids) {
         write_call(wire.begin(), call.invocation, id, false);
     }
 }
 
-fn write_output(wire: &mut Wire<'_>, text: &JsonStr) {
-    let mut object = ObjectWriter::new(wire.begin());
+fn write_output(out: &mut String, text: &JsonStr) {
+    let mut object = ObjectWriter::new(out);
     object.text("type", OUTPUT).text("role", "assistant").token("content", text);
     object.end();
 }

@@ -65,9 +65,9 @@ pub(super) fn is_of_answer(entry: JsonRef<'_>) -> bool {
     }
 }
 
-/// Returns the text of a chunk of reasoning: `{"type":"thinking","thinking":[{"type":"text","text":"Hm"}]}`. `None` if
-/// it has parts that are no texts.
+/// Returns the texts of a chunk of reasoning: `{"type":"thinking","thinking":[{"type":"text","text":"Hm"}]}`. Other parts,
+/// such as sources, have none.
 pub(super) fn thinking_texts(chunk: JsonRef<'_>) -> Option<Vec<JsonRef<'_>>> {
     let list = chunk.find("thinking").filter(|_| chunk.has_text("type", "thinking"))?;
-    list.items().map(|part| part.find("text").filter(|text| text.as_text().is_some())).collect()
+    Some(list.items().filter_map(|part| part.find("text").filter(|text| text.as_text().is_some())).collect())
 }

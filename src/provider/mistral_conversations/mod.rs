@@ -2,8 +2,8 @@
 //!
 //! Sources: Mistral's SDKs (client-python, `src/mistralai/client/models`, and client-ts, `src/models/components`, both
 //! read on 2026-11-28), its API reference (docs.mistral.ai/api/endpoint/beta/conversations, read the same day), and the
-//! answers that braintrust-sdk-python recorded from June to October 2026 (`integrations/mistral/cassettes`). No refusal
-//! was recorded.
+//! answers that braintrust-sdk-python recorded from June to October 2026 (`integrations/mistral/cassettes`), the requests
+//! with `store: false` that ruby_llm recorded on 2026-09-07, and refusals that issues quote (`remedies.rs`).
 
 mod completion_args;
 mod content;
@@ -18,6 +18,7 @@ mod recognition;
 mod recognizer;
 mod remedies;
 mod rules;
+mod sent_form;
 mod spec;
 mod stream;
 mod system;

@@ -2,7 +2,7 @@
 
 use super::{MistralConversations, completion_args};
 use crate::json::{JsonRef, ObjectWriter};
-use crate::provider::request::Parameter;
+use crate::provider::request::{Parameter, nested_schema};
 use crate::provider::spec::{DefaultsContext, ParameterCodec, TranslateForeign};
 
 impl ParameterCodec for MistralConversations {
@@ -41,6 +41,13 @@ impl ParameterCodec for MistralConversations {
         completion_args::contains_parameter(name, translate)
     }
 
+    /// Models take `none` and `high` and refuse the rest of the schema's values: "reasoning_effort='medium' is not
+    /// supported for this model" (SmartHopper#647, celeste-python#311 of 2026-07-15). vercel/ai sends `high`, too.
+    fn value(&self, parameter: Parameter, value: JsonRef<'_>) -> String {
+        let is_effort = parameter == Parameter::ReasoningEffort && value.as_text().is_some_and(|word| word != "none");
+        if is_effort { "\"high\"".to_owned() } else { nested_schema(value) }
+    }
+
     fn write_defaults(&self, object: &mut ObjectWriter<'_>, context: &mut DefaultsContext<'_>) {
         if context.request.stream {
             object.bool("stream", true);
@@ -71,6 +78,18 @@ const CONTINUING: [&str; 9] = [
 
 /// Returns true for the body of a request that continues a conversation without new entries.
 pub(super) fn continues_without_inputs(body: JsonRef<'_>) -> bool {
-    let is_continuing = |key: JsonRef<'_>| key.as_text().is_some_and(|key| CONTINUING.contains(&&*key));
-    body.entries().next().is_some() && body.entries().all(|(key, _)| is_continuing(key))
+    let is_own = |key: JsonRef<'_>| key.as_text().is_some_and(|key| is_continuing(&key));
+    body.entries().next().is_some() && body.entries().all(|(key, _)| is_own(key))
+}
+
+/// Returns true for a member that a request has, beside its entries, that continues a conversation.
+pub(super) fn is_continuing(member: &str) -> bool {
+    CONTINUING.contains(&member)
+}
+
+/// Returns true for the body of a request that continues a conversation, whose calls the service may have: only one
+/// that begins a conversation names a model or an agent (client-python, `ConversationAppendRequest` and
+/// `ConversationRestartRequest`).
+pub(super) fn continues_conversation(body: JsonRef<'_>) -> bool {
+    body.is_object() && body.find("model").is_none() && body.find("agent_id").is_none()
 }

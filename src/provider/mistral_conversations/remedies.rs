@@ -1,15 +1,28 @@
 //! The errors that can be cured. The sentences about calls are those of Mistral's chat endpoint (client-ts#106,
-//! gptel#1203). No refusal of an entry is recorded: those of the schema are told by the place that they name.
+//! gptel#1203), and of this one (HA_MistralAI#21). A member that is not in the schema is named by its place
+//! (php-mistral#76); that an entry was refused so is stated by other clients, and not recorded.
 
-use super::entry::{CALL, CALL_ID, EXECUTION, RESULT, is_of_answer, type_of};
+use super::MistralConversations;
+use super::entry::{CALL_ID, INPUT, RESULT};
+use super::parameters::{continues_conversation, is_continuing};
+use super::sent_form::sent_form;
 use crate::id::short_name;
-use crate::json::{JsonKind, JsonRef, ObjectWriter};
-use crate::provider::healing::{Cure, Remedy};
-use crate::provider::mistral::{ID_LENGTH, UNANSWERED_CALL, is_valid_id};
+use crate::json::{JsonKind, ObjectWriter};
+use crate::provider::healing::{Cure, ErrorAnswer, Remedy};
+use crate::provider::mistral::{
+    ID_LENGTH, REASONING_INPUT, UNANSWERED_CALL, is_valid_id, leave_out_reasoning_again, remove_reasoning,
+};
 use crate::provider::rules::{BodyPiece, quoted};
 
 pub(super) const REMEDIES: &[Remedy] = &[
     UNANSWERED_CALL,
+    Remedy {
+        sentences: &[MISSING_RESULTS],
+        codes: &[],
+        rule: "dangling_call",
+        done: "calls that the service keeps have results, before other entries",
+        cure: answer_held_calls,
+    },
     Remedy {
         sentences: &[&["tool call id was ", "but must be a-z, a-z, 0-9, with a length of 9"]],
         codes: &[],
@@ -18,29 +31,49 @@ pub(super) const REMEDIES: &[Remedy] = &[
         cure: |cure, _| shorten_ids(cure),
     },
     Remedy {
-        sentences: &[&["inputs", "tool.execution"], &["inputs", "tool_reference"], &["inputs", "id", "extra inputs"]],
-        codes: &["extra_forbidden", "union_tag_invalid"],
+        sentences: &[REASONING_INPUT],
+        codes: &[],
+        rule: "refused_reasoning",
+        done: "the model gets no reasoning",
+        cure: |cure, _answer| remove_reasoning(cure, &MistralConversations),
+    },
+    Remedy {
+        // Codes such as `extra_forbidden` are those of any member: only a place among the entries counts.
+        sentences: &[
+            &["loc:[body,inputs,", ",id],msg:extra inputs"],
+            &["loc:[body,inputs,", ",tool.execution"],
+            &["loc:[body,inputs,", ",tool_reference"],
+            &["loc:[body,inputs,", "input tag tool.execution found"],
+            &["loc:[body,inputs,", "input tag tool_reference found"],
+        ],
+        codes: &[],
         rule: "refused_entries",
-        done: "entries have no ids, calls of Mistral's own tools are calls with results, and sources are left out",
+        done: "entries have no ids, calls of Mistral's own tools are calls with results, and sources are links",
         cure: |cure, _| simplify_entries(cure),
     },
+    Remedy {
+        sentences: &[&["loc:[body,tools],msg:extra inputs"], &["loc:[body,instructions],msg:extra inputs"]],
+        codes: &[],
+        rule: "refused_members",
+        done: "a request that continues a conversation has no members of one that begins it",
+        cure: remove_beginning,
+    },
 ];
+
+/// The sentence about calls of a conversation that the service keeps. The ids of the calls follow it.
+const MISSING_RESULTS: &[&str] =
+    &["cannot append other inputs while function results are still missing", "provide function results first for: ["];
 
 /// The mark of a service that refuses ids of calls of another length.
 const LONG_IDS_MARK: &str = "refused:ids";
 
-/// The mark of a service that refuses the entries of an answer as they were received.
-const ENTRIES_MARK: &str = "refused:entries";
-
-/// Writes the ids and entries that were refused earlier in the other form.
+/// Writes ids that were refused earlier in the other form, and removes the reasoning from a body for a model that
+/// refused it before. Entries of a session are always sent in the form that is accepted.
 pub(super) fn leave_out_refused(cure: &mut Cure<'_>, refused: &[String]) {
-    let has = |mark: &str| refused.iter().any(|other| other == mark);
-    if has(LONG_IDS_MARK) {
+    if refused.iter().any(|mark| mark == LONG_IDS_MARK) {
         shorten_ids(cure);
     }
-    if has(ENTRIES_MARK) {
-        simplify_entries(cure);
-    }
+    leave_out_reasoning_again(cure, refused, &MistralConversations);
 }
 
 fn shorten_ids(cure: &mut Cure<'_>) {
@@ -56,16 +89,43 @@ fn shorten_ids(cure: &mut Cure<'_>) {
     cure.refused.extend(has_changed.then(|| LONG_IDS_MARK.to_owned()));
 }
 
-/// Rewrites answers to what other clients send: vercel/ai (`convert-to-mistral-conversation-inputs.ts`) sends neither
-/// ids of entries nor executions, and inspect_ai (`mistral_conversation.py`) no sources.
+/// Adds results for calls that the service keeps, before what the body has.
+fn answer_held_calls(cure: &mut Cure<'_>, answer: &ErrorAnswer) {
+    let is_answered =
+        |id: &str| cure.list.items().any(|item| item.has_text(CALL_ID, id) && item.get("result").is_some());
+    let ids: Vec<&str> = answer.words_after(MISSING_RESULTS).into_iter().filter(|id| !is_answered(id)).collect();
+    if ids.is_empty() {
+        return;
+    }
+    let result = |id: &str| {
+        let mut out = String::new();
+        let mut object = ObjectWriter::new(&mut out);
+        object.text("type", RESULT).text(CALL_ID, id).text("result", &cure.closing_text);
+        object.end();
+        out
+    };
+    let mut entries: Vec<String> = ids.into_iter().map(result).collect();
+    if cure.list.kind() == JsonKind::Array {
+        let mut pieces: Vec<BodyPiece> = entries.into_iter().map(BodyPiece::New).collect();
+        pieces.extend(cure.list.items().map(|item| cure.edits.source(item)));
+        cure.edits.rebuild(cure.list, pieces);
+    } else {
+        if cure.list.kind() == JsonKind::String {
+            entries.push(format!(r#"{{"type":"{INPUT}","role":"user","content":{}}}"#, cure.list.as_raw()));
+        }
+        cure.edits.set(cure.body, "inputs", format!("[{}]", entries.join(",")));
+    }
+    cure.changed(|| "/inputs/0".to_owned());
+}
+
+/// Rewrites the entries to the form in which rethread sends its own.
 fn simplify_entries(cure: &mut Cure<'_>) {
     let (mut pieces, mut first) = (Vec::new(), None);
     for (at, item) in cure.list.items().enumerate() {
-        let simple = if is_of_answer(item) { simplified(item, at) } else { None };
-        match simple {
-            Some(entries) => {
+        match sent_form(item, &format!("execution {at}")) {
+            Some(form) => {
                 first = first.or(Some(at));
-                pieces.extend(entries.into_iter().map(BodyPiece::New));
+                pieces.extend(form.entries.into_iter().map(BodyPiece::New));
             }
             None => pieces.push(cure.edits.source(item)),
         }
@@ -73,53 +133,19 @@ fn simplify_entries(cure: &mut Cure<'_>) {
     if let Some(at) = first {
         cure.edits.rebuild(cure.list, pieces);
         cure.changed(|| format!("/inputs/{at}"));
-        cure.refused.push(ENTRIES_MARK.to_owned());
     }
 }
 
-/// Returns the entries that replace one of an answer; `None` if it stays.
-fn simplified(entry: JsonRef<'_>, at: usize) -> Option<Vec<String>> {
-    if type_of(entry) == EXECUTION {
-        return Some(call_and_result(entry, at));
+/// Removes what only a request has that begins a conversation.
+fn remove_beginning(cure: &mut Cure<'_>, _answer: &ErrorAnswer) {
+    if !continues_conversation(cure.body) {
+        return;
     }
-    let is_source = |chunk: JsonRef<'_>| chunk.has_text("type", "tool_reference");
-    let content = entry.get("content").filter(|content| content.kind() == JsonKind::Array);
-    let chunks: Vec<JsonRef<'_>> = content.unwrap_or_default().items().collect();
-    let kept: Vec<&str> = chunks.iter().filter(|chunk| !is_source(**chunk)).map(|chunk| chunk.as_raw()).collect();
-    if entry.get("id").is_none() && kept.len() == chunks.len() {
-        return None;
-    }
-    if kept.is_empty() && !chunks.is_empty() {
-        return Some(Vec::new());
-    }
-    let mut out = String::new();
-    let mut object = ObjectWriter::new(&mut out);
-    for (key, value) in entry.entries().filter(|(key, _)| !key.is_text("id")) {
-        if key.is_text("content") && content.is_some() {
-            object.raw("content", &format!("[{}]", kept.join(",")));
-        } else {
-            object.copy(key, value);
+    for (key, _) in cure.body.entries() {
+        let name = key.as_text().unwrap_or_default();
+        if name != "inputs" && !is_continuing(&name) {
+            cure.edits.remove(cure.body, &name);
+            cure.changed(|| format!("/{name}"));
         }
     }
-    object.end();
-    Some(vec![out])
-}
-
-/// Returns an execution as a call and its result.
-fn call_and_result(entry: JsonRef<'_>, at: usize) -> Vec<String> {
-    let seed = entry.text("id").map_or_else(|| format!("execution {at}"), |id| id.into_owned());
-    let id = short_name(&seed, ID_LENGTH);
-    let info = entry.find("info").unwrap_or_default();
-    let result = info.find("result").unwrap_or(info);
-    let result = result.as_text().map_or_else(|| result.as_raw().to_owned(), |text| text.into_owned());
-    let mut call = String::new();
-    let mut object = ObjectWriter::new(&mut call);
-    object.text("type", CALL).text(CALL_ID, &id).text("name", &entry.string("name"));
-    object.text("arguments", &entry.string("arguments"));
-    object.end();
-    let mut answer = String::new();
-    let mut object = ObjectWriter::new(&mut answer);
-    object.text("type", RESULT).text(CALL_ID, &id).text("result", &result);
-    object.end();
-    vec![call, answer]
 }

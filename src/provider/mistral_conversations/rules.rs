@@ -10,10 +10,12 @@
 mod entry_reader;
 
 use super::entry::{CALL_ID, RESULT};
+use super::parameters::continues_conversation;
+use crate::finding::FindingCode;
 use crate::json::JsonRef;
 use crate::provider::mistral::rules::{self, DANGLING, DUPLICATE_RESULT};
 use crate::provider::rules::{
-    ErrorTemplates, IdRule, ListMessage, ListMessageKind, ListPlacement, Pairing, Pairs, Plan, WireCall,
+    ErrorTemplates, IdRule, ListMessage, ListMessageKind, ListPlacement, Pairing, Pairs, Plan, Violation, WireCall,
     place_messages, quoted,
 };
 use entry_reader::{EntryReader, ReadEntry};
@@ -36,7 +38,8 @@ const IDS: IdRule = IdRule {
 /// Plans the repair of a body.
 pub(super) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     let result_text = quoted(plan.options.text());
-    let continues_conversation = continues_conversation(plan);
+    remove_model_beside_agent(plan);
+    let continues_conversation = continues_conversation(plan.body.object);
     let mut reader = EntryReader::new(plan, result_text.clone());
     for (at, value) in list.items().enumerate() {
         reader.read(at, value);
@@ -58,14 +61,43 @@ pub(super) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
         let id = quoted(&call.new_id);
         format!("{{\"type\":\"{RESULT}\",\"{CALL_ID}\":{id},\"result\":{result_text}}}")
     };
-    place_messages(plan, &pairs, ListPlacement { list, messages, templates: &ERRORS, synthesize: &synthetic_result });
+    report_late_results(plan, &messages, &pairs);
+    let templates = &ERRORS;
+    let placement =
+        ListPlacement { list, messages, templates, synthesize: &synthetic_result, held_results_first: true };
+    place_messages(plan, &pairs, placement);
 }
 
-/// Returns true for the body of a request that continues a conversation, whose calls the service may have: only one
-/// that begins a conversation names a model or an agent (client-python, `ConversationAppendRequest` and
-/// `ConversationRestartRequest`).
-fn continues_conversation(plan: &Plan<'_, '_>) -> bool {
-    plan.body.object.is_object() && plan.body.find("model").is_none() && plan.body.find("agent_id").is_none()
+/// Removes the model of a request to an agent, which has one: "Only one for model or agent_id should be set"
+/// (client-python, `run/context.py`, read on 2026-11-29).
+fn remove_model_beside_agent(plan: &mut Plan<'_, '_>) {
+    let body = plan.body.object;
+    if plan.body.find("model").is_none() || plan.body.find("agent_id").is_none() {
+        return;
+    }
+    let sentence = "Only one of model or agent_id should be set.";
+    plan.report(Violation::error(FindingCode::Malformed, sentence).at_member(body, "model").dropped());
+    plan.edits.remove(body, "model");
+}
+
+/// Reports results of calls that the service keeps, after other entries. They move before them.
+fn report_late_results<'a>(plan: &mut Plan<'a, '_>, messages: &[ListMessage], pairs: &Pairs<'a>) {
+    let mut is_late = false;
+    let mut results = pairs.results.iter();
+    for message in messages {
+        match message.kind {
+            ListMessageKind::ToolResult => {
+                let held = results.next().filter(|result| result.pairing == Pairing::HeldByServer);
+                if let Some(result) = held.filter(|_| is_late) {
+                    let sentence = "Cannot append other inputs while function results are still missing. Provide function results first for: ['{}']";
+                    let violation = Violation::error(FindingCode::InterposedMessage, sentence).at(result.value);
+                    plan.report(violation.quoting(result.id.as_deref().unwrap_or_default()).moved());
+                }
+            }
+            ListMessageKind::ToolCalls(_) | ListMessageKind::Other => is_late = true,
+            ListMessageKind::Removed => {}
+        }
+    }
 }
 
 /// Keeps the results of calls that are not in the body: the service has them. Each has one result.

@@ -14,7 +14,7 @@ mod output_entry;
 #[cfg(test)]
 mod tests;
 
-use super::entry::{CALL, EXECUTION, HANDOFF, OUTPUT, type_of};
+use super::entry::{CALL, CALL_ID, EXECUTION, HANDOFF, OUTPUT, type_of};
 use crate::json::{ArrayWriter, Json, JsonKind, JsonRef};
 use crate::message::Usage;
 use crate::provider::openai_chat::stream::read_usage;
@@ -164,6 +164,9 @@ impl ConversationAssembler {
         }
         entry.emit_start(out);
         self.positions.record_id(&key_of(data), at);
+        let index = data.get(OUTPUT_INDEX).map_or("", JsonRef::as_raw);
+        self.positions.record_id(&place_key(entry.entry_type(), index), at);
+        self.positions.record_id(&place_key(entry.entry_type(), ""), at);
         self.entries.push(entry);
         at
     }
@@ -172,7 +175,7 @@ impl ConversationAssembler {
     /// to a string if that was its only effect.
     fn extend<'a>(&mut self, event: EntryEvent, data: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
         let EntryEvent { entry_type, is_done } = event;
-        let known = self.positions.with_id(&key_of(data));
+        let known = self.positions.with_id(&key_of(data)).or_else(|| self.nearest(entry_type, data));
         let known = known.filter(|at| self.entries.get(*at).is_some_and(|entry| entry.is_of(entry_type)));
         let is_new = known.is_none();
         let at = match known {
@@ -181,11 +184,27 @@ impl ConversationAssembler {
         };
         self.last_extended = at;
         let entry = self.entries.get_mut(at)?;
+        if !is_new {
+            entry.read_fields(data);
+        }
         let fragment = entry.extend(data, out);
         if is_done {
             entry.mark_done();
         }
         fragment.filter(|_| !is_new && !is_done)
+    }
+
+    /// Returns the latest entry of a type and place for an event that lacks a member of its key.
+    fn nearest(&self, entry_type: &str, data: JsonRef<'_>) -> Option<usize> {
+        let has = |name: &str| data.find(name).is_some();
+        let is_complete = has(OUTPUT_INDEX) && has("id") && (entry_type != CALL || has(CALL_ID));
+        let index = data.get(OUTPUT_INDEX).map_or("", JsonRef::as_raw);
+        let at = self.positions.with_id(&place_key(entry_type, index)).filter(|_| !is_complete)?;
+        // What the event names must be that of the entry.
+        let is_same = |name: &str| {
+            data.text(name).is_none_or(|given| self.entries.get(at).is_some_and(|entry| entry.names(name, &given)))
+        };
+        (is_same("id") && is_same(CALL_ID)).then_some(at)
     }
 
     /// Returns the entries for the next request; none if there are none.
@@ -211,5 +230,12 @@ fn usage_of(usage: JsonRef<'_>) -> Option<Usage> {
 /// Returns what tells an entry from others: its place among the outputs, its id, and for a call the call's id.
 fn key_of(data: JsonRef<'_>) -> String {
     let part = |name: &str| data.get(name).map_or("", |value| inside(value).unwrap_or(value.as_raw()));
-    format!("{} {} {}", part("output_index"), part("id"), part(super::entry::CALL_ID))
+    format!("{} {} {}", part(OUTPUT_INDEX), part("id"), part(CALL_ID))
 }
+
+/// Returns the key of the latest entry of a type at a place among the outputs, or anywhere.
+fn place_key(entry_type: &str, index: &str) -> String {
+    format!("{entry_type}@{index}")
+}
+
+const OUTPUT_INDEX: &str = "output_index";

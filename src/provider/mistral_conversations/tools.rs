@@ -2,7 +2,7 @@
 //! beside tools that Mistral runs, such as `{"type":"web_search"}` (client-python, `ConversationRequest`).
 
 use super::{MistralConversations, completion_args};
-use crate::finding::Report;
+use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::{JsonRef, ObjectWriter};
 use crate::provider::request::{TOOL_CHOICE, TOOLS, ToolChoice, ToolDefinition};
 use crate::provider::spec::{ToolCodec, ToolMembers};
@@ -64,10 +64,19 @@ impl ToolCodec for MistralConversations {
     }
 
     fn write_members(&self, object: &mut ObjectWriter<'_>, members: &ToolMembers<'_>, report: &mut Report) {
-        let names = completion_args::write(object, members, report).unwrap_or_default();
+        let names = completion_args::write(object, members, report);
+        let is_named = |entry: &JsonRef<'_>| {
+            names.iter().flatten().any(|name| self.tool_names(*entry).iter().any(|own| own == name))
+        };
+        let sends_named = members.tools.is_some_and(|tools| tools.items().any(|entry| is_named(&entry)));
+        if names.is_some() {
+            let effect =
+                if sends_named { "only these tools are sent" } else { "none is sent, so any tool may be called" };
+            let sentence = format!("`{TOOL_CHOICE}` names tools, which this dialect cannot: {effect}");
+            report.push(Finding::info(FindingCode::UnsupportedKey, sentence).with_action(Action::Rewritten));
+        }
         let Some(tools) = members.tools else { return };
-        let is_named = |entry: &JsonRef<'_>| self.tool_names(*entry).iter().any(|name| names.contains(name));
-        if !tools.items().any(|entry| is_named(&entry)) {
+        if !sends_named {
             object.json(TOOLS, tools);
             return;
         }

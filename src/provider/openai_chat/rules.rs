@@ -67,6 +67,12 @@ pub(crate) fn plan_as<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, rules: &Ch
     let synthetic_result = |call: &WireCall<'_>| {
         format!("{{\"role\":\"tool\",\"tool_call_id\":{},\"content\":{result_text}}}", quoted(&call.new_id))
     };
-    let placement = ListPlacement { list, messages, templates: &rules.errors, synthesize: &synthetic_result };
+    let placement = ListPlacement {
+        list,
+        messages,
+        templates: &rules.errors,
+        synthesize: &synthetic_result,
+        held_results_first: false,
+    };
     place_messages(plan, &pairs, placement);
 }

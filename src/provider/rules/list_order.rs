@@ -52,13 +52,15 @@ pub(crate) struct ListPlacement<'a, 'r> {
     pub templates: &'r ErrorTemplates,
     /// Writes the result that a call without one gets.
     pub synthesize: &'r dyn Fn(&WireCall<'a>) -> String,
+    /// Results whose calls the server stores are placed before all else.
+    pub held_results_first: bool,
 }
 
 /// Reports the violations of pairing, and plans the list in which the results follow the message with their calls, in
 /// their order in the body. Calls without a result get a synthetic one, unless they are omitted. A result whose call
-/// the server stores keeps its place.
+/// the server stores keeps its place, unless those come first.
 pub(crate) fn place_messages<'a>(plan: &mut Plan<'a, '_>, pairs: &Pairs<'a>, placement: ListPlacement<'a, '_>) {
-    let ListPlacement { list, mut messages, templates, synthesize } = placement;
+    let ListPlacement { list, mut messages, templates, synthesize, held_results_first } = placement;
     report_pairs(plan, pairs, templates);
     if plan.is_over_budget() {
         return;
@@ -76,10 +78,13 @@ pub(crate) fn place_messages<'a>(plan: &mut Plan<'a, '_>, pairs: &Pairs<'a>, pla
         result.is_some_and(|result| result.pairing == Pairing::HeldByServer)
     };
     let mut order: Vec<ListItem> = Vec::with_capacity(messages.len());
+    if held_results_first {
+        order.extend(result_messages.iter().copied().filter(|at| is_held(*at)).map(ListItem::Existing));
+    }
     for at in 0..messages.len() {
         let Some(kind) = messages.get(at).map(|message| message.kind) else { continue };
         match kind {
-            ListMessageKind::ToolResult if is_held(at) => {}
+            ListMessageKind::ToolResult if is_held(at) && !held_results_first => {}
             ListMessageKind::ToolCalls(_) | ListMessageKind::Other => {}
             ListMessageKind::ToolResult | ListMessageKind::Removed => continue,
         }

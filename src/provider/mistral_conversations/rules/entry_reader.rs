@@ -6,6 +6,7 @@ use crate::provider::mistral_conversations::entry::{
     CALL, CALL_ID, EXECUTION, HANDOFF, HANDOFF_MEMBERS, INPUT, OUTPUT, RESULT, TYPES, is_type, needs_confirmation,
     type_of,
 };
+use crate::provider::mistral_conversations::sent_form::REFERENCE;
 use crate::provider::openai_chat::rules::call_form::{CalledTool, fix_arguments};
 use crate::provider::openai_chat::rules::parts::PartReader;
 use crate::provider::rules::{
@@ -20,11 +21,22 @@ const MAX_NAME: usize = 64;
 const INPUT_CHUNKS: &[&str] = &["text", "image_url", "document_url", "tool_file", "thinking"];
 const OUTPUT_CHUNKS: &[&str] = &["text", "image_url", "document_url", "tool_file", "thinking", REFERENCE];
 
-/// A source that a tool of Mistral found. Only a message of the model has it.
-const REFERENCE: &str = "tool_reference";
-
 const UNKNOWN_CHUNK: &str =
     "Content chunks of type '{}' are not in the schema of conversations that these rules know; it may be a newer one.";
+
+/// Returns a member that a chunk must have and lacks (client-python, `DocumentURLChunk`, `ImageURLChunk`, `ThinkChunk`,
+/// `ToolFileChunk` and `ToolReferenceChunk`).
+fn missing_member(chunk: &Fields<'_>) -> Option<&'static str> {
+    let required: &[&str] = match &*chunk.owned_text("type") {
+        "document_url" => &["document_url"],
+        "image_url" => &["image_url"],
+        "thinking" => &["thinking"],
+        "tool_file" => &["tool", "file_id"],
+        REFERENCE => &["tool", "title"],
+        _ => &[],
+    };
+    required.iter().copied().find(|name| chunk.find(name).is_none())
+}
 
 /// An entry, as it was read.
 pub(super) struct ReadEntry {
@@ -202,7 +214,9 @@ impl<'p, 'a, 'o> EntryReader<'p, 'a, 'o> {
         match content.kind() {
             JsonKind::String => {}
             JsonKind::Array => {
-                let mut reader = PartReader::new(role, |_| Some(chunks)).with_unknown_part(UNKNOWN_CHUNK);
+                self.list_reasoning(content);
+                let reader = PartReader::new(role, |_| Some(chunks)).with_unknown_part(UNKNOWN_CHUNK);
+                let mut reader = reader.with_rejected(REFERENCE).with_required(missing_member);
                 reader.read(self.plan, content);
                 match reader.into_new_list() {
                     Some(list) if list.is_empty() => return false,
@@ -217,6 +231,16 @@ impl<'p, 'a, 'o> EntryReader<'p, 'a, 'o> {
             }
         }
         true
+    }
+
+    /// Wraps reasoning that is a text, as in the blocks of other providers: the schema has a list.
+    fn list_reasoning(&mut self, content: JsonRef<'a>) {
+        for chunk in content.items().filter(|chunk| chunk.has_text("type", "thinking")) {
+            let Some(text) = chunk.find("thinking").filter(|text| text.kind() == JsonKind::String) else { continue };
+            let sentence = "inputs.{at}.content.thinking: Input should be a valid list";
+            let violation = Violation::error(FindingCode::Malformed, sentence).at_member(chunk, "thinking");
+            self.plan.rewrite(violation, format!(r#"[{{"type":"text","text":{}}}]"#, text.as_raw()));
+        }
     }
 
     fn call(&mut self, fields: &Fields<'a>) -> EntryClass {

@@ -3,27 +3,18 @@
 use crate::json::{Json, JsonKind, JsonRef, JsonStr, ObjectWriter, push_text};
 use crate::message::PartBody;
 use crate::provider::mistral_conversations::entry::{
-    CALL, CALL_ID, CONFIRMATION, EXECUTION, HANDOFF, HANDOFF_MEMBERS, OUTPUT,
+    CALL, CALL_ID, CONFIRMATION, EXECUTION, HANDOFF, HANDOFF_MEMBERS, OUTPUT, is_type,
 };
 use crate::provider::openai_chat::stream::ChunkedText;
 use crate::provider::stream::{
     AnswerBlock, AssembledCall, BlockBody, StreamEvent, StreamedFields, StringBuffer, inside, keep_lone_surrogates,
 };
 
-/// Members that an answer has and that tell nothing of the conversation, and those that are written anew. `function` is
-/// a member of recorded executions that no schema of a request has.
-const LEFT_OUT: [&str; 10] = [
-    "object",
-    "type",
-    "created_at",
-    "completed_at",
-    "output_index",
-    "content_index",
-    "role",
-    "content",
-    "arguments",
-    "function",
-];
+/// Members of an answer that are not part of the conversation.
+const LEFT_OUT: [&str; 5] = ["object", "created_at", "completed_at", "output_index", "content_index"];
+
+/// Members that are written anew.
+const WRITTEN: [&str; 4] = ["type", "role", "content", "arguments"];
 
 /// How an entry is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -79,7 +70,7 @@ impl OutputEntry {
 
     /// Reads the texts of an entry of a whole response.
     pub fn read_whole(&mut self, data: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
-        match data.get("content") {
+        match data.get("content").filter(|_| self.form == EntryForm::Message) {
             Some(list) if list.kind() == JsonKind::Array => {
                 for chunk in list.items() {
                     self.append_content(chunk, out);
@@ -97,14 +88,31 @@ impl OutputEntry {
         self.entry_type == entry_type
     }
 
+    pub fn entry_type(&self) -> &str {
+        &self.entry_type
+    }
+
+    /// Returns true if a member has this value, or none yet.
+    pub fn names(&self, member: &str, value: &str) -> bool {
+        self.fields.get(member).is_none() || self.fields.decoded(member) == value
+    }
+
     pub fn is_call(&self) -> bool {
         matches!(self.form, EntryForm::Call(_))
     }
 
     /// Reads the members beside the texts. An event has those of its entry, and its own.
-    fn read_fields(&mut self, data: JsonRef<'_>) {
+    pub fn read_fields(&mut self, data: JsonRef<'_>) {
         for (key, value) in data.entries().filter(|(_, value)| !value.is_null()) {
-            if !LEFT_OUT.contains(&inside(key).unwrap_or_default()) {
+            let name = inside(key).unwrap_or_default();
+            let is_written = name == "type" || self.form != EntryForm::Other && WRITTEN.contains(&name);
+            if is_written || LEFT_OUT.contains(&name) {
+                continue;
+            }
+            // Each event has the whole list.
+            if value.kind() == JsonKind::Array {
+                self.fields.set(key, value);
+            } else {
                 self.fields.merge(key, value, false);
             }
         }
@@ -136,7 +144,6 @@ impl OutputEntry {
 
     /// Applies an event. Returns the fragment that it appended to a string.
     pub fn extend<'a>(&mut self, data: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
-        self.read_fields(data);
         let fragment = match data.get("content").filter(|_| self.form == EntryForm::Message) {
             Some(content) => self.append_content(content, out),
             None => self.append_arguments(data),
@@ -270,8 +277,9 @@ impl OutputEntry {
         self.closed
             && match self.form {
                 EntryForm::Call(_) => has(CALL_ID) && has("name"),
-                EntryForm::Execution => has("name"),
-                _ => self.entry_type != HANDOFF || HANDOFF_MEMBERS.iter().all(|name| has(name)),
+                EntryForm::Execution => has("name") || has("function"),
+                _ if self.entry_type != HANDOFF => is_type(&self.entry_type),
+                _ => HANDOFF_MEMBERS.iter().all(|name| has(name)),
             }
     }
 

@@ -111,14 +111,64 @@ const EXECUTION: [&str; 4] = [
 ];
 
 #[test]
-fn r77_an_execution_is_sent_back_in_the_form_of_the_schema() {
+fn r77_an_execution_is_stored_as_it_was_received() {
     const USAGE: &str = r#"{"type":"conversation.response.done","usage":{"prompt_tokens":240,"completion_tokens":35,"total_tokens":280,"connector_tokens":5}}"#;
     let (answer, _) = streamed(&[&[STARTED], EXECUTION.as_slice(), &[USAGE]].concat());
-    let sent = r#"[{"type":"tool.execution","id":"t","model":"m","name":"code_interpreter","info":{"code_output":"1\n"},"arguments":"{\"code\":\"1\"}"}]"#;
+    let sent = r#"[{"type":"tool.execution","id":"t","model":"m","name":"code_interpreter","function":"code_interpreter","info":{"code_output":"1\n"},"arguments":"{\"code\":\"1\"}"}]"#;
     assert_eq!(wire_of(&answer), sent);
     assert_eq!(answer.usage.map(|usage| usage.input + usage.output), Some(280));
     let whole = r#"{"outputs":[{"object":"entry","type":"tool.execution","id":"t","model":"m","name":"code_interpreter","arguments":"{\"code\":\"1\"}","function":"code_interpreter","info":{"code_output":"1\n"}}]}"#;
     assert_eq!(wire_of(&read(whole).0), sent);
+    // One without a name has that of its function.
+    let nameless = r#"{"outputs":[{"type":"tool.execution","function":"open_url","arguments":"{}"}]}"#;
+    assert_eq!(wire_of(&read(nameless).0), r#"[{"type":"tool.execution","function":"open_url","arguments":"{}"}]"#);
+}
+
+#[test]
+fn r20_r77_an_entry_of_a_newer_type_is_kept_as_it_was_received() {
+    let whole = r#"{"outputs":[{"object":"entry","type":"agent.note","id":"n","role":"assistant","content":"Hi","arguments":"{}"}]}"#;
+    let kept = r#"[{"type":"agent.note","id":"n","role":"assistant","content":"Hi","arguments":"{}"}]"#;
+    assert_eq!(wire_of(&read(whole).0), kept);
+    assert_eq!(wire_of(&read(r#"{"outputs":[{"note":"x"}]}"#).0), "");
+}
+
+#[test]
+fn r20_r77_a_list_that_each_event_has_is_stored_once() {
+    let delta = |text: &str| {
+        format!(
+            r#"{{"type":"message.output.delta","output_index":0,"id":"o","guards":["a"],"role":"assistant","content":"{text}"}}"#
+        )
+    };
+    let entry = r#"[{"type":"message.output","id":"o","guards":["a"],"role":"assistant","content":"abc"}]"#;
+    let streams =
+        [&["abc"][..], &["a", "b", "c"]].map(|texts| texts.iter().map(|text| delta(text)).collect::<Vec<_>>());
+    for events in streams {
+        let events: Vec<&str> = [STARTED].into_iter().chain(events.iter().map(String::as_str)).chain([DONE]).collect();
+        assert_eq!(wire_of(&streamed(&events).0), entry);
+    }
+}
+
+#[test]
+fn r20_r77_an_event_that_lacks_a_member_of_its_key_is_of_the_latest_entry() {
+    let (answer, _) = streamed(&[
+        STARTED,
+        r#"{"type":"function.call.delta","output_index":0,"id":"c","name":"look","tool_call_id":"abcdefgh1","arguments":"{\"a\""}"#,
+        r#"{"type":"function.call.delta","output_index":0,"arguments":":1}"}"#,
+        r#"{"type":"tool.execution.started","output_index":1,"id":"t","name":"web_search","arguments":"{}"}"#,
+        r#"{"type":"tool.execution.done","output_index":1,"info":{"n":2}}"#,
+        // An id of another entry is not overlooked.
+        r#"{"type":"tool.execution.done","id":"u","name":"web_search","arguments":"{}"}"#,
+        DONE,
+    ]);
+    assert_eq!(
+        wire_of(&answer),
+        concat!(
+            r#"[{"type":"function.call","id":"c","name":"look","tool_call_id":"abcdefgh1","arguments":"{\"a\":1}"},"#,
+            r#"{"type":"tool.execution","id":"t","name":"web_search","info":{"n":2},"arguments":"{}"},"#,
+            r#"{"type":"tool.execution","id":"u","name":"web_search","arguments":"{}"}]"#
+        )
+    );
+    assert!(answer.calls[0].executable);
 }
 
 #[test]

@@ -86,6 +86,10 @@ pub(crate) struct PartReader {
     allowed_for_user: Option<&'static [&'static str]>,
     /// The sentence about a part of an unknown type, which is kept.
     unknown_part: &'static str,
+    /// A type of another role, which is no unknown one.
+    rejected: &'static str,
+    /// Returns a member that an accepted part must have and lacks.
+    missing_member: fn(&Fields<'_>) -> Option<&'static str>,
     kept: Vec<BodyPiece>,
     /// The list must be written anew from `kept`.
     is_changed: bool,
@@ -101,6 +105,8 @@ impl PartReader {
             allowed: allowed_parts(role),
             allowed_for_user: allowed_parts("user"),
             unknown_part: UNKNOWN_PART,
+            rejected: "",
+            missing_member: |_| None,
             kept: Vec::new(),
             is_changed: false,
             moved_parts: Vec::new(),
@@ -110,6 +116,16 @@ impl PartReader {
     /// Sets the sentence about a part of an unknown type; `{}` stands for the type.
     pub fn with_unknown_part(self, sentence: &'static str) -> Self {
         Self { unknown_part: sentence, ..self }
+    }
+
+    /// Sets a type that is accepted in another role only.
+    pub fn with_rejected(self, rejected: &'static str) -> Self {
+        Self { rejected, ..self }
+    }
+
+    /// Sets what finds a member that an accepted part must have and lacks.
+    pub fn with_required(self, missing_member: fn(&Fields<'_>) -> Option<&'static str>) -> Self {
+        Self { missing_member, ..self }
     }
 
     pub fn read<'a>(&mut self, plan: &mut Plan<'a, '_>, content: JsonRef<'a>) {
@@ -165,15 +181,23 @@ impl PartReader {
             return self.remove(plan, part, &kind);
         }
         if is_allowed {
-            return self.keep(plan, part.object);
+            return self.accepted(plan, part);
         }
         let is_compatible = COMPATIBLE.iter().any(|known| known.is(self.role, &kind, part))
-            || !is_media && !FOREIGN.contains(&kind.as_str());
+            || !is_media && !FOREIGN.contains(&kind.as_str()) && kind != self.rejected;
         if is_media || !is_compatible || is_unknown(plan, part, &kind) {
             return self.remove(plan, part, &kind);
         }
         plan.report(Violation::warning(FindingCode::UnsupportedPart, self.unknown_part).at(part.object).quoting(&kind));
         self.keep(plan, part.object);
+    }
+
+    /// Keeps a part of an accepted type, unless a member is missing.
+    fn accepted<'a>(&mut self, plan: &mut Plan<'a, '_>, part: &Fields<'a>) {
+        let Some(missing) = (self.missing_member)(part) else { return self.keep(plan, part.object) };
+        self.is_changed = true;
+        let sentence = "Missing required parameter: '{}' of a content part.";
+        plan.report(Violation::error(FindingCode::Malformed, sentence).at(part.object).quoting(missing).dropped());
     }
 
     fn text<'a>(&mut self, plan: &mut Plan<'a, '_>, part: &Fields<'a>) {
