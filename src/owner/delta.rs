@@ -99,20 +99,11 @@ impl<'h> Delta<'h> {
         delta
     }
 
-    /// Selects the system messages at the beginning for which `is_repeated` returns true: the service does not keep
-    /// what is sent beside the list of messages.
-    #[must_use]
-    pub fn repeating(mut self, is_repeated: &dyn Fn(&Message) -> bool) -> Self {
-        let is_leading = |message: &&Message| message.is_system() && is_repeated(message);
-        self.repeated = (0..self.history.messages().iter().take_while(is_leading).count()).collect();
-        self
-    }
-
     /// Selects the system messages that `is_outside_list` says are sent beside the list of messages, wherever they are
-    /// in the conversation: the service keeps all of them with the chain, so a request is compared with all of them.
+    /// in the conversation: they are no part of what the service keeps as messages, so each request has all of them.
     /// The second argument is true if only system messages precede the message.
     #[must_use]
-    pub fn repeating_kept(mut self, is_outside_list: &dyn Fn(&Message, bool) -> bool) -> Self {
+    pub fn repeating(mut self, is_outside_list: &dyn Fn(&Message, bool) -> bool) -> Self {
         let live = self.live.map_or(&[][..], History::messages);
         let mut is_leading = true;
         let mut select = |messages: &[Message], selected: &mut BTreeSet<usize>| {

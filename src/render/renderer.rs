@@ -23,7 +23,7 @@ use crate::history::{History, StoredSummary};
 use crate::json::Json;
 use crate::message::{KeptHead, Message, Part, PrefixMark};
 use crate::owner::{Delta, StateOwner, transfer_findings};
-use crate::provider::{ServiceState, check_owner, extra_content, spec};
+use crate::provider::{check_owner, extra_content, spec};
 use crate::replay::{
     DraftOrigin, HistoryScope, PendingQuestion, QuestionKind, ReducerCache, ReducerQuestion, ReducerReplies,
     ReducerReply, ReplayChoice, ReplayInput, SentRequest, TrimmedResults, choice_of, replay,
@@ -410,12 +410,7 @@ fn unacknowledged<'r>(input: &RenderInput<'r>, request: &RenderRequest<'_>) -> R
     let delta = Delta::with_compaction(owner, request.provider.dialect, (history, live), request.compaction(history));
     delta.check_calls_are_open()?;
     let spec = spec(request.provider.dialect);
-    let keeps_head = spec.service_state.as_ref().is_some_and(ServiceState::keeps_head);
-    Ok(Some(if keeps_head {
-        delta.repeating_kept(&|message, is_leading| spec.is_outside_list(message, is_leading))
-    } else {
-        delta.repeating(&|message| spec.is_outside_list(message, true))
-    }))
+    Ok(Some(delta.repeating(&|message, is_leading| spec.is_outside_list(message, is_leading))))
 }
 
 fn unexpected_head() -> Error {

@@ -62,10 +62,9 @@ pub struct Branch {
 pub async fn branches(session: &OpenSession) -> Result<Vec<Branch>> {
     session.refresh().await?;
     let conflicts = session.context.store.branches(&session.id).await?;
-    if !session.log.borrow().has_unread_branches() {
-        refresh_directory(&*session.context.store, &session.log).await?;
-    }
+    // The rows may be those of a read that began before this call.
     session.read_branches().await?;
+    refresh_directory(&*session.context.store, &session.log).await?;
     let log = session.log.borrow();
     let mut branches: Vec<_> = (0..=log.highest_branch()).map(|number| stored_branch(&log, number)).collect();
     let is_adopted = |side: &StoredBranch| {

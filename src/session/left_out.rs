@@ -1,9 +1,9 @@
-//! What is being read of what was left out when a session was opened.
+//! The reads that the opening of a session has put off.
 
 use super::shared_task::SharedTask;
 use std::cell::Cell;
 
-/// The reads of what was left out when a session was opened.
+/// The reads that the opening of a session has put off.
 #[derive(Default)]
 pub struct LeftOut {
     /// That of the records before the end of the log.
@@ -12,4 +12,6 @@ pub struct LeftOut {
     pub(super) branches: SharedTask,
     /// A view waits for these rows.
     pub(super) is_view_waiting: Cell<bool>,
+    /// The last snapshot of a view was made without these rows.
+    pub(super) view_lacks_siblings: Cell<bool>,
 }

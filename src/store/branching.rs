@@ -307,14 +307,16 @@ pub(super) fn state_without_row(number: u64, count: u64) -> Result<BranchState> 
 /// If the store cannot be read. The next call reads again.
 pub async fn read_all_branches(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result<()> {
     while cell.borrow().has_unread_branches() {
-        let (id, generation) = {
+        // Another value after the read: the session was read anew, perhaps another one of this id, or a branch was made
+        // or got its first message, which the rows may lack.
+        let state_of = |log: &SessionLog| (log.generation, log.head.branch_count, log.head.begun_forks);
+        let (id, state) = {
             let log = cell.borrow();
-            (log.head.id.clone(), log.generation)
+            (log.head.id.clone(), state_of(&log))
         };
         let (mut directory, mut findings) = read_directory(store, &id).await?;
         let mut log = cell.borrow_mut();
-        // Otherwise the session was read anew meanwhile, perhaps another one of this id.
-        if log.generation == generation && log.has_unread_branches() {
+        if state_of(&log) == state && log.has_unread_branches() {
             directory.add_newer(&log.directory);
             log.set_directory(directory);
             findings.retain(|finding| !log.findings.contains(finding));

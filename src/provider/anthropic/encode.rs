@@ -7,7 +7,7 @@ use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::{JsonStr, ObjectWriter, list_of};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
 use crate::provider::neutral::{ResultText, arguments_object, is_system_text, rejected_media, result_text};
-use crate::provider::spec::{DecodeResult, Wire, call_id, tool_name};
+use crate::provider::spec::{DecodeResult, Wire, call_id, id_of_service, tool_name};
 use crate::provider::wire_template::{write_filled, write_part};
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
 use crate::tool::{ToolInvocation, ToolResult};
@@ -73,8 +73,11 @@ impl AnthropicEncoder<'_> {
     }
 
     fn push_results(&mut self, items: &[DraftMessage<'_>], blocks: &mut Vec<String>) {
-        for call in items.iter().flat_map(|item| &item.calls) {
-            blocks.push(self.result_block(call));
+        for item in items {
+            let id_in = if item.is_acknowledged { id_of_service } else { call_id };
+            for call in &item.calls {
+                blocks.push(self.result_block(call, &id_in(&CONTENT, call.invocation)));
+            }
         }
     }
 
@@ -98,12 +101,11 @@ impl AnthropicEncoder<'_> {
         out
     }
 
-    fn result_block(&mut self, call: &DraftCall<'_>) -> String {
-        let id = call_id(&CONTENT, call.invocation);
+    fn result_block(&mut self, call: &DraftCall<'_>, id: &JsonStr) -> String {
         if let Some(DraftResult::Stored(result)) = call.result
             && result.dialect == Some(Dialect::Anthropic)
         {
-            return native_result_block(&id, result);
+            return native_result_block(id, result);
         }
         let mut result = result_text(&CONTENT, call, self.decode_result, self.report);
         // Anthropic rejects empty text blocks, and an error without content.
@@ -113,7 +115,7 @@ impl AnthropicEncoder<'_> {
         }
         let mut out = String::new();
         let mut block = ObjectWriter::new(&mut out);
-        block.text("type", "tool_result").token("tool_use_id", &id);
+        block.text("type", "tool_result").token("tool_use_id", id);
         write_result_content(&mut block, &result);
         if result.is_error {
             block.bool("is_error", true);

@@ -10,7 +10,7 @@ use crate::json::{JsonKind, JsonRef, JsonStr, ObjectWriter, list_of};
 use crate::message::{Dialect, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
 use crate::provider::listed_parts::{continues_item, grouped_by_item, write_item};
 use crate::provider::neutral::{arguments_object, is_system_text, rejected_media, result_text, text_of};
-use crate::provider::spec::{EncodeContext, Wire, call_ids, tool_name};
+use crate::provider::spec::{EncodeContext, Wire, call_ids, id_of_service, tool_name};
 use crate::provider::wire_template::write_filled;
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
 use crate::tool::{ToolInvocation, ToolResult};
@@ -18,7 +18,11 @@ use crate::tool::{ToolInvocation, ToolResult};
 /// Writes the steps of a message, and the results of its calls. An empty message is omitted.
 pub(super) fn encode(wire: &mut Wire<'_>, item: &DraftMessage<'_>, context: &mut EncodeContext<'_>) {
     let native = is_native(item.message);
-    let ids = call_ids(&CONTENT, &item.calls);
+    let ids: Vec<JsonStr> = if item.is_acknowledged {
+        item.calls.iter().map(|call| id_of_service(&CONTENT, call.invocation)).collect()
+    } else {
+        call_ids(&CONTENT, &item.calls)
+    };
     match item.message.role {
         _ if item.is_acknowledged => {}
         Role::Assistant => AnswerEncoder { item, native, ids: &ids }.write(wire, context.report),

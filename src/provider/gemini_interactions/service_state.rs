@@ -33,17 +33,20 @@ pub(super) const SERVICE_STATE: ServiceState = ServiceState {
     compaction: None,
 };
 
-/// Both statuses leave an answer unfinished. Google's page has "a completed interaction" continued, its SDK (3.1.0)
-/// also one that is `incomplete` and one with calls. The first of these needs its `continuation_token`, of the other
-/// nothing is documented: the chain continues the answer before.
+/// Google's page has "a completed interaction" continued, its SDK (3.1.0) also one that is `incomplete` and one with
+/// calls. One with `requires_continuation` needs its token; of `budget_exceeded`, and of what is not known, nothing is
+/// documented: the chain continues the answer before.
 fn continues_after(finish_reason: &str) -> bool {
-    !matches!(finish_reason, "requires_continuation" | "budget_exceeded")
+    matches!(finish_reason, "completed" | "requires_action" | "incomplete")
 }
+
+/// What other resources are called in errors.
+const NAMED: [&str; 3] = ["models/", "agents/", "files/"];
 
 fn refusal(status: u16, code: &str, sentence: &str) -> Option<StateRefusal> {
     let is_missing = match status {
-        // The number is the code in errors of Google's other APIs.
-        404 => matches!(code, "not_found" | "NOT_FOUND" | "404"),
+        // The number is the code in errors of Google's other APIs. What the sentence names is what was not found.
+        404 => matches!(code, "not_found" | "NOT_FOUND" | "404") && !NAMED.iter().any(|name| sentence.contains(name)),
         400 => sentence.starts_with("Invalid turn token"),
         _ => false,
     };

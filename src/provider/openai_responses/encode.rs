@@ -5,14 +5,13 @@ mod blocks;
 mod call_items;
 
 use crate::finding::Report;
-use crate::json::{JsonStr, ObjectWriter};
+use crate::json::ObjectWriter;
 use crate::message::{Dialect, Message, Role, TemplateSlot};
 use crate::provider::neutral::{input_text, text_of};
 use crate::provider::openai_responses::content::CONTENT;
-use crate::provider::spec::{EncodeContext, Wire, call_id};
+use crate::provider::spec::{EncodeContext, Wire, call_id, id_of_service};
 use crate::provider::wire_template::write_filled;
 use crate::replay::{DraftMessage, DraftOrigin};
-use crate::tool::ToolInvocation;
 pub(super) use answer::is_kept_by_service;
 pub(super) use blocks::write_block;
 use blocks::write_blocks;
@@ -27,7 +26,8 @@ pub(super) fn encode(wire: &mut Wire<'_>, item: &DraftMessage<'_>, context: &mut
         _ => encode_input(wire, item.message, context.report),
     }
     for call in item.calls.iter().filter(|call| call.result.is_some() && call_items::has_output(call, native)) {
-        let id = if item.is_acknowledged { id_of_service(call.invocation) } else { call_id(&CONTENT, call.invocation) };
+        let id_in = if item.is_acknowledged { id_of_service } else { call_id };
+        let id = id_in(&CONTENT, call.invocation);
         call_items::write_output(wire.begin(), call, (native, &id), context);
     }
 }
@@ -35,11 +35,6 @@ pub(super) fn encode(wire: &mut Wire<'_>, item: &DraftMessage<'_>, context: &mut
 /// Returns true for a late result whose call is in the request: its output is all that is sent.
 fn has_late_output(item: &DraftMessage<'_>) -> bool {
     item.origin == DraftOrigin::LateResult && !item.calls.is_empty()
-}
-
-/// Returns the id by which the service knows a call that it has.
-fn id_of_service(call: &ToolInvocation) -> JsonStr {
-    if call.call_id.is_empty() { call_id(&CONTENT, call) } else { JsonStr::new(&call.call_id) }
 }
 
 /// Encodes a message of the user or the system.

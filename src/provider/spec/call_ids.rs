@@ -25,6 +25,12 @@ pub(crate) fn call_id(content: &ContentProfile, call: &ToolInvocation) -> JsonSt
     JsonStr::new(&plain_id(content, call))
 }
 
+/// Returns the id of a call in a result for a service that has the call: the one that it gave.
+#[must_use]
+pub(crate) fn id_of_service(content: &ContentProfile, call: &ToolInvocation) -> JsonStr {
+    if call.call_id.is_empty() { call_id(content, call) } else { JsonStr::new(&call.call_id) }
+}
+
 fn plain_id(content: &ContentProfile, call: &ToolInvocation) -> String {
     let id = match call.wire_id() {
         "" => format!("call_{}", short_name(&call.id, 20)),

@@ -24,7 +24,7 @@ mod wire;
 
 pub(crate) use body_profile::BodyProfile;
 pub use call_ids::tool_name;
-pub(crate) use call_ids::{call_id, call_ids};
+pub(crate) use call_ids::{call_id, call_ids, id_of_service};
 pub(crate) use content_profile::ContentProfile;
 pub(crate) use dialect_spec::DialectSpec;
 pub(crate) use item_format::{ItemFormat, ItemFormats, ItemRecognizer, Mention};

@@ -93,6 +93,41 @@ fn r23_r77_interactions_begin_with_the_history_and_are_continued_with_what_is_ne
 }
 
 #[test]
+fn r22_r77_each_request_to_an_interaction_has_every_system_message() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let mut service = InteractionService::new(rounds(1));
+    finish(&mut host, &mut service, interacting("r1", automatic()), "One");
+    let told = json!({ "messages": [{ "role": "system", "content": "Answer in French." }] });
+    host.append(&told, CHAT).unwrap();
+    for run in ["r2", "r3"] {
+        finish(&mut host, &mut service, interacting(run, automatic()), run);
+    }
+    let instructions: Vec<&str> =
+        service.requests.iter().map(|request| request["system_instruction"].as_str().unwrap()).collect();
+    let (before, after) = ("Be brief.", "Be brief.\n\nAnswer in French.");
+    assert_eq!(instructions, [before, before, after, after, after, after]);
+    assert_eq!(service.chain(), ["none", "v1_1", "v1_2", "v1_3", "v1_4", "v1_5"]);
+}
+
+#[test]
+fn r23_r77_a_reused_call_id_hides_no_result() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let script = |steps: &[Value]| match steps.last().unwrap()["type"].as_str() {
+        Some("user_input") => Err(vec![("call_same".to_owned(), "look".to_owned())]),
+        _ => Ok("done".to_owned()),
+    };
+    let mut service = InteractionService::new(script);
+    for run in ["r1", "r2", "r3"] {
+        finish(&mut host, &mut service, interacting(run, automatic()), run);
+    }
+    for request in [1, 3, 5] {
+        assert_eq!(service.sent(request), ["result call_same: look gave {}"]);
+    }
+}
+
+#[test]
 fn r22_r77_interactions_have_no_conversation_id_and_no_second_owner() {
     let rejected = |owner: StateOwner, params: &str| {
         let store = MemoryStore::default();
@@ -169,12 +204,12 @@ fn r25_r77_what_a_request_does_not_name_is_not_lost() {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
     let mut service = InteractionService::new(rounds(0));
-    let missing = json!({ "message": "models/m is not found", "code": "not_found" });
+    let missing = json!({ "message": "Requested entity was not found.", "code": "not_found" });
     service.refuses = Some((404, missing.clone()));
     let outcome = ask(&mut host, &mut service, interacting("r1", automatic()), "One");
     let error = outcome.error.as_ref().unwrap();
     assert_eq!((error.code, restarts(&outcome), service.refused.len()), (ErrorCode::ModelError, 0, 1));
-    assert!(error.message.ends_with("models/m is not found"), "{}", error.message);
+    assert!(error.message.ends_with("Requested entity was not found."), "{}", error.message);
     // The request that continues one is sent once more, with the history: then the error is what it is.
     service.refuses = None;
     host.resume(interacting("r1", automatic())).unwrap();
@@ -182,7 +217,11 @@ fn r25_r77_what_a_request_does_not_name_is_not_lost() {
     service.refuses = Some((404, missing));
     let outcome = ask(&mut host, &mut service, interacting("r2", automatic()), "Two");
     assert_eq!((restarts(&outcome), service.refused.len()), (1, 3));
-    assert!(outcome.error.unwrap().message.ends_with("models/m is not found"));
+    assert!(outcome.error.unwrap().message.ends_with("Requested entity was not found."));
+    // What is named is not the interaction: the chain goes on.
+    service.refuses = Some((404, json!({ "message": "models/m is not found", "code": "not_found" })));
+    let outcome = ask(&mut host, &mut service, interacting("r3", automatic()), "Three");
+    assert_eq!((restarts(&outcome), service.refused.len()), (0, 4));
 }
 
 #[test]
@@ -250,9 +289,9 @@ fn r22_r77_a_switch_of_the_owner_or_the_dialect_sends_what_the_other_service_lac
     assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
     assert_eq!(threads.chain(), ["create", "msg_1"]);
     // Back in the dialect of the chain, its newest answer is continued with what other services were told meanwhile.
-    // Their call has no signature: the service refuses it, and it becomes a text.
+    // Their call has no signature, which Google requires in the current turn alone.
     let outcome = finish(&mut host, &mut service, interacting("r4", automatic()), "Four");
-    assert_eq!((restarts(&outcome), service.refused.as_slice()), (0, &["invalid_request".to_owned()][..]));
+    assert_eq!((restarts(&outcome), service.refused.len()), (0, 0));
     assert_eq!(service.chain()[4..], ["v1_4", "v1_5"]);
     let sent = service.sent(4);
     assert_eq!((&*sent[0], &**sent.last().unwrap(), sent.len()), ("user: Three", "user: Four", 5), "{sent:?}");

@@ -100,32 +100,30 @@ fn r74_a_run_that_is_refused_again_fails_and_no_other_error_is_repeated() {
 }
 
 #[test]
-fn r74_r77_a_schema_that_conversations_refuse_with_422_heals_once_for_a_session() {
-    let refusal = json!({ "detail": [{ "type": "extra_forbidden", "loc": ["body", "inputs", 1, "message.output", "id"], "msg": "Extra inputs are not permitted" }] });
-    let entries = |id: &str| {
-        let mut setup = setup(id, Dialect::MistralConversations, false);
-        setup.provider.params = Json::parse("{}").unwrap();
-        setup
-    };
+fn r74_r77_a_body_that_conversations_refuse_with_422_heals_once_for_a_session() {
+    let refusal = json!({ "object": "Error", "message": "Reasoning input is not enabled for this model" });
+    let entries = |id: &str| setup(id, Dialect::MistralConversations, false);
     let said = |id: &str| {
+        let thinking = json!({ "type": "thinking", "thinking": [{ "type": "text", "text": "Hm" }] });
+        let content = json!([thinking, { "type": "text", "text": "Here." }]);
         let output =
-            json!({ "object": "entry", "type": "message.output", "id": id, "role": "assistant", "content": "Here." });
+            json!({ "object": "entry", "type": "message.output", "id": id, "role": "assistant", "content": content });
         let body = json!({ "object": "conversation.response", "conversation_id": "conv_1", "outputs": [output],
             "usage": { "prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2 } });
         Answer::Status(200, vec![], body.to_string())
     };
-    let ids = |body: &Value| body["inputs"].as_array().unwrap().iter().filter(|entry| entry["id"].is_string()).count();
+    let thoughts = |body: &Value| body.to_string().matches(r#""type":"thinking""#).count();
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
     host.ask(entries("one"), "First?", |_| said("msg_1"));
     let mut sent = Vec::new();
     let outcome = host.ask(entries("two"), "Second?", |body| {
-        sent.push(ids(body));
+        sent.push(thoughts(body));
         if sent.len() == 1 { Answer::Status(422, vec![], refusal.to_string()) } else { said("msg_2") }
     });
     assert_eq!((outcome.status, healings(&host)), (RunStatus::Finished, 1), "{:?}", outcome.error);
     host.ask(entries("three"), "Third?", |body| {
-        sent.push(ids(body));
+        sent.push(thoughts(body));
         said("msg_3")
     });
     assert_eq!(sent, [1, 0, 0]);

@@ -223,6 +223,19 @@ fn r38_rows_that_are_read_while_the_session_is_refreshed_or_written_are_as_new_a
         block_on(read_all_branches(&store, &near)).unwrap();
         assert_eq!((near.borrow().head.branch_count, rows(&near)), (101 + at, 102 + at), "{at}");
     }
+    // Another process gives an empty fork its first message while the rows are read, and this one sees that.
+    let (near, spy) = (opened(&store), Spy { waits: true.into(), ..Spy::new(&store) });
+    let empty = branch(&store, &opened(&store), 70);
+    let mut reading = pin!(async { read_all_branches(&spy, &near).await.is_ok() });
+    let reading: &mut std::pin::Pin<&mut dyn Future<Output = bool>> = &mut (reading.as_mut() as _);
+    while spy.directory_rows.get() < 80 {
+        assert!(!polls(reading, 1));
+    }
+    say(&store, &empty, "z", 1);
+    block_on(refresh(&store, &near)).unwrap();
+    assert!(polls(reading, 1_000));
+    assert_eq!(near.borrow().directory().row(70).unwrap().first.as_deref(), Some("z"));
+    show(&store, &opened(&store), 80);
     // The fork that is shown gets its first message while the rows are read.
     let (near, spy) = (opened(&store), Spy { waits: true.into(), ..Spy::new(&store) });
     let mut reading = pin!(async { read_all_branches(&spy, &near).await.is_ok() });
