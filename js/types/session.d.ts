@@ -57,7 +57,7 @@ export interface SessionOptions {
  *  "gemini-interactions", with a chain of interactions, of which it is the id of one. History is stored here too, so
  *  that the owner can be changed: what the new owner lacks is sent with its first request. A conversation keeps every
  *  answer at once, so `persistence: "run"` acts as "call" with it. A chain of responses continues the newest response
- *  that has an id. A member of two kinds is `state_owner_conflict`, as is another `conversationId` than the stored one,
+ *  that has an id and is finished. A member of two kinds is `state_owner_conflict`, as is another `conversationId` than the stored one,
  *  and `previous_response_id`, `previous_interaction_id`, `conversation` or `thread` in `params`. Reducers shorten only
  *  what the session owns. */
 export type StateOwner =
