@@ -3,6 +3,8 @@
 use super::branches::{annotate, branch, damage_row, fork, ids, note, say};
 use super::*;
 use rethread::branch_path::{BranchPath, DIRECTORY};
+use rethread::history::HistoryEntry;
+use rethread::message::{Message, Role};
 use rethread::session_head::{BranchState, SessionHead};
 use rethread::store::{BranchRow, open_fork, open_session_tail, read_all_branches, read_branch, seal_record};
 #[cfg(target_arch = "wasm32")]
@@ -231,11 +233,13 @@ fn r38_rows_that_are_read_while_the_session_is_refreshed_or_written_are_as_new_a
     while spy.directory_rows.get() < 80 {
         assert!(!polls(reading, 1));
     }
-    say(&store, &empty, "z", 1);
+    let message = Message { id: "z".into(), ..Message::from_text(Role::User, "z") };
+    let entries = vec![HistoryEntry::Message(message)];
+    let change = Change { operation: "z".into(), at: 1, entries, unshown_branch: Some(70), ..Change::default() };
+    written(commit(&store, &empty, &change)).unwrap();
     block_on(refresh(&store, &near)).unwrap();
     assert!(polls(reading, 1_000));
     assert_eq!(near.borrow().directory().row(70).unwrap().first.as_deref(), Some("z"));
-    show(&store, &opened(&store), 80);
     // The fork that is shown gets its first message while the rows are read.
     let (near, spy) = (opened(&store), Spy { waits: true.into(), ..Spy::new(&store) });
     let mut reading = pin!(async { read_all_branches(&spy, &near).await.is_ok() });
