@@ -36,7 +36,17 @@ fn nameless(dialect: Option<Dialect>) -> Value {
             { "role": "assistant", "content": [{ "toolUse": { "toolUseId": "a", "name": "", "input": {} } }] },
             { "role": "user", "content": [{ "toolResult": { "toolUseId": "a", "content": [{ "text": "1" }] } }] },
         ]),
-        Some(_) => json!([
+        Some(Dialect::MistralConversations) => json!([
+            { "type": "message.input", "role": "user", "content": "q" },
+            { "type": "function.call", "tool_call_id": "a", "name": "", "arguments": "{}" },
+            { "type": "function.result", "tool_call_id": "a", "result": "1" },
+        ]),
+        Some(Dialect::GeminiInteractions) => json!([
+            { "type": "user_input", "content": [{ "type": "text", "text": "q" }] },
+            { "type": "function_call", "id": "a", "name": "", "arguments": {} },
+            { "type": "function_result", "call_id": "a", "name": "", "result": "1" },
+        ]),
+        Some(Dialect::OpenAiChat | Dialect::Mistral) => json!([
             said("user", "q"),
             { "role": "assistant", "content": null, "tool_calls": [
                 { "id": "a00000000", "type": "function", "function": { "name": "", "arguments": "{}" } },
