@@ -178,6 +178,17 @@ fn r41_r73_r77_a_body_that_continues_may_have_no_entries() {
 }
 
 #[test]
+fn r41_r77_a_call_that_waits_for_a_confirmation_may_have_the_id_of_another() {
+    let call = json!({ "type": "function.call", "tool_call_id": "abcdefgh1", "name": "f", "arguments": "{}" });
+    let mut waiting = call.clone();
+    waiting["confirmation_status"] = json!("pending");
+    let said = json!({ "type": "message.output", "role": "assistant", "content": "Wait." });
+    let result = json!({ "type": "function.result", "tool_call_id": "abcdefgh1", "result": "1" });
+    let body = json!({ "model": "m", "inputs": [waiting, said, call, result] });
+    assert_accepted(body, ENTRIES);
+}
+
+#[test]
 fn r41_r77_a_call_that_waits_for_a_confirmation_gets_no_result() {
     let call = json!({ "type": "function.call", "tool_call_id": "abcdefgh1", "name": "mail", "arguments": "{}",
         "confirmation_status": "pending" });

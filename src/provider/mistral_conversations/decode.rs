@@ -3,7 +3,9 @@
 //! (`listed_parts.rs`).
 
 use super::encode::write_block;
-use super::entry::{CALL, CALL_ID, INPUT, OUTPUT, RESULT, is_type, needs_confirmation, thinking_texts, type_of};
+use super::entry::{
+    CALL, CALL_ID, INPUT, OUTPUT, RESULT, answered_confirmations, is_type, needs_confirmation, thinking_texts, type_of,
+};
 use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 use crate::json::{JsonKind, JsonRef, JsonStr};
 use crate::message::{Dialect, Media, Part, PartBody, Role, TemplateSlot, WireTemplate};
@@ -12,7 +14,6 @@ use crate::provider::neutral::media_type_of;
 use crate::provider::wire_template::{matches_pattern, template_of, template_with_slots, without_plain_template};
 use crate::tool::Arguments;
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 
 /// Entries as they are encoded without a template. These need none.
 const PLAIN_INPUT: &str = r##"{"type":"message.input","role":"user","content":#"##;
@@ -39,17 +40,13 @@ fn message_of(role: Role, parts: Vec<IncomingPart>, template: Option<WireTemplat
 pub(super) fn decode(wires: &[JsonRef<'_>], items: &mut Vec<Incoming>) {
     // The parts of the model since the last entry of anybody else.
     let mut answer: Vec<IncomingPart> = Vec::new();
-    // Read once, and only if a call waits for a confirmation.
-    let mut answered = None;
+    let answered = answered_confirmations(wires);
     for wire in wires.iter().copied() {
         let entry_type = type_of(wire);
         match (&*entry_type, wire.text("role").as_deref()) {
             (INPUT, Some("assistant")) | (OUTPUT, _) => decode_answer(wire, &mut answer),
             // Mistral itself runs it, so no run waits for its result.
-            (CALL, _)
-                if needs_confirmation(wire)
-                    && !answered.get_or_insert_with(|| answered_ids(wires)).contains(&wire.text(CALL_ID)) =>
-            {
+            (CALL, _) if needs_confirmation(wire) && wire.text(CALL_ID).is_none_or(|id| !answered.contains(&id)) => {
                 answer.push(IncomingPart::Part(PartBody::Opaque(wire.to_owned()).into()));
             }
             (CALL, _) => answer.push(IncomingPart::Call(decode_call(wire))),
@@ -72,11 +69,6 @@ pub(super) fn decode(wires: &[JsonRef<'_>], items: &mut Vec<Incoming>) {
         }
     }
     end_answer(&mut answer, items);
-}
-
-/// Returns the ids of the calls that have results.
-fn answered_ids<'a>(wires: &[JsonRef<'a>]) -> BTreeSet<Option<Cow<'a, str>>> {
-    wires.iter().filter(|wire| type_of(**wire) == RESULT).map(|wire| wire.text(CALL_ID)).collect()
 }
 
 /// Ends the message of the model: an entry of somebody else follows.

@@ -2,6 +2,7 @@
 
 use crate::json::JsonRef;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// A message of the user, or of the model as the application gives it.
 pub(super) const INPUT: &str = "message.input";
@@ -55,6 +56,25 @@ pub(super) fn is_type(name: &str) -> bool {
 /// Returns true if an entry is a call that Mistral itself runs, once it is confirmed.
 pub(super) fn needs_confirmation(entry: JsonRef<'_>) -> bool {
     entry.find(CONFIRMATION).is_some()
+}
+
+/// Returns the ids of the calls with a confirmation that results answer: no other call has them. The others are
+/// Mistral's alone, and their ids are compared with no other.
+pub(super) fn answered_confirmations<'a>(entries: &[JsonRef<'a>]) -> BTreeSet<Cow<'a, str>> {
+    let (mut results, mut others) = (BTreeSet::new(), BTreeSet::new());
+    if !entries.iter().any(|entry| needs_confirmation(*entry)) {
+        return results;
+    }
+    for entry in entries.iter().copied() {
+        let ids = match &*type_of(entry) {
+            RESULT => &mut results,
+            CALL if !needs_confirmation(entry) => &mut others,
+            _ => continue,
+        };
+        ids.extend(entry.text(CALL_ID));
+    }
+    results.retain(|id| !others.contains(id));
+    results
 }
 
 /// Returns true if an entry is part of an answer of the model.

@@ -40,7 +40,7 @@ pub(super) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     let result_text = quoted(plan.options.text());
     remove_model_beside_agent(plan);
     let continues_conversation = continues_conversation(plan.body.object);
-    let mut reader = EntryReader::new(plan, result_text.clone());
+    let mut reader = EntryReader::new(plan, list, result_text.clone());
     for (at, value) in list.items().enumerate() {
         reader.read(at, value);
         if reader.plan.is_over_budget() {

@@ -3,8 +3,8 @@
 use crate::finding::{Action, FindingCode};
 use crate::json::{JsonKind, JsonRef};
 use crate::provider::mistral_conversations::entry::{
-    CALL, CALL_ID, EXECUTION, HANDOFF, HANDOFF_MEMBERS, INPUT, OUTPUT, RESULT, TYPES, is_type, needs_confirmation,
-    type_of,
+    CALL, CALL_ID, EXECUTION, HANDOFF, HANDOFF_MEMBERS, INPUT, OUTPUT, RESULT, TYPES, answered_confirmations, is_type,
+    needs_confirmation, type_of,
 };
 use crate::provider::mistral_conversations::sent_form::REFERENCE;
 use crate::provider::openai_chat::rules::call_form::{CalledTool, fix_arguments};
@@ -15,6 +15,8 @@ use crate::provider::rules::{
 };
 
 const MAX_NAME: usize = 64;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// The types of chunks in a message of the user, and in one of the model (client-python, `MessageInputContentChunks`
 /// and `MessageOutputContentChunks`).
@@ -52,6 +54,8 @@ pub(super) struct EntryReader<'p, 'a, 'o> {
     pub plan: &'p mut Plan<'a, 'o>,
     pub entries: Vec<ReadEntry>,
     pub pairs: Pairs<'a>,
+    /// The ids of calls with a confirmation that have results.
+    answered: BTreeSet<Cow<'a, str>>,
     /// The number of answers so far.
     answers: usize,
     /// The entry before is part of an answer.
@@ -72,12 +76,14 @@ enum EntryClass {
 }
 
 impl<'p, 'a, 'o> EntryReader<'p, 'a, 'o> {
-    /// Creates a reader. `result_text` is the content of synthetic results, as a JSON string.
-    pub fn new(plan: &'p mut Plan<'a, 'o>, result_text: String) -> Self {
+    /// Creates a reader of a list. `result_text` is the content of synthetic results, as a JSON string.
+    pub fn new(plan: &'p mut Plan<'a, 'o>, list: JsonRef<'a>, result_text: String) -> Self {
+        let entries: Vec<_> = list.items().collect();
         Self {
             plan,
             entries: Vec::new(),
             pairs: Pairs::new(result_text),
+            answered: answered_confirmations(&entries),
             answers: 0,
             in_answer: false,
             in_reply: false,
@@ -252,12 +258,17 @@ impl<'p, 'a, 'o> EntryReader<'p, 'a, 'o> {
         }
         fix_arguments(self.plan, fields, CalledTool::Function, true);
         self.begin_answer();
+        // Mistral runs it after a confirmation, for which the application has another member of a body.
+        let is_confirmable = needs_confirmation(fields.object);
+        let id = fields.owned_text(CALL_ID);
+        if is_confirmable && !id.is_empty() && !self.answered.contains(&*id) {
+            return EntryClass::Answer { call: None };
+        }
         let found = FoundCall {
             value: fields.object,
             id: fields.get(CALL_ID),
             group: self.answers,
-            // Mistral runs it after a confirmation, for which the application has another member of a body.
-            may_stay_open: needs_confirmation(fields.object),
+            may_stay_open: is_confirmable,
             ..FoundCall::default()
         };
         EntryClass::Answer { call: Some(self.pairs.add_call(found)) }
