@@ -310,7 +310,7 @@ fn r20_a_delta_of_an_unknown_type_adds_no_member_to_a_known_step() {
     let signed = json!([{ "type": "thought", "signature": "c2ln" }]);
     assert_eq!(stream_of(&json!({ "type": "thought" }), &[unknown.clone(), signature]), signed);
     let call = json!({ "type": "function_call", "id": "a", "name": "f", "arguments": {} });
-    assert_eq!(stream_of(&call, &[unknown.clone()]), json!([call]));
+    assert_eq!(stream_of(&call, std::slice::from_ref(&unknown)), json!([call]));
     // A step of an unknown type is kept as it comes.
     let new = json!({ "type": "new_step", "foo": 1 });
     assert_eq!(stream_of(&json!({ "type": "new_step" }), &[unknown]), json!([new]));

@@ -53,7 +53,7 @@ impl<'s> World<'s> {
     fn new(store: &'s MemoryStore, seed: u64) -> Self {
         let choices = Choices(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) + 1);
         let mut service = InteractionService::new(rounds(1));
-        service.has_turn_tokens = seed % 2 == 0;
+        service.has_turn_tokens = seed.is_multiple_of(2);
         let (finished, events) = (Vec::new(), Vec::new());
         Self { store, service, choices, hosts: 0, questions: 0, finished, counts: BTreeMap::new(), events }
     }
