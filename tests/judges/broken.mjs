@@ -133,8 +133,26 @@ WRITE['openai-responses'] = (items) => ({
     ];
   }),
 });
+WRITE['mistral-conversations'] = (items) => ({
+  model: 'm',
+  inputs: items.flatMap((item) => {
+    if (item.user) return [{ type: 'message.input', role: 'user', content: item.user }];
+    if (item.results)
+      return item.results.map(({ id, text }) => ({ type: 'function.result', tool_call_id: id, result: text }));
+    const words = item.words ? [{ type: 'message.output', role: 'assistant', content: item.words }] : [];
+    return [
+      ...words,
+      ...item.calls.map(({ id, name, input }) => ({
+        type: 'function.call',
+        tool_call_id: id,
+        name,
+        arguments: JSON.stringify(input),
+      })),
+    ];
+  }),
+});
 
-const LIST = { gemini: 'contents', 'openai-responses': 'input' };
+const LIST = { gemini: 'contents', 'openai-responses': 'input', 'mistral-conversations': 'inputs' };
 
 /** Every object and array below a value. */
 function below_(value, found = []) {
