@@ -9,7 +9,8 @@ use rethread::render::convert;
 
 fn list_name(dialect: Dialect) -> &'static str {
     match dialect {
-        Dialect::OpenAiResponses => "input",
+        Dialect::OpenAiResponses | Dialect::GeminiInteractions => "input",
+        Dialect::MistralConversations => "inputs",
         Dialect::Gemini => "contents",
         _ => "messages",
     }

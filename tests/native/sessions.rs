@@ -23,6 +23,7 @@ mod erasure_races;
 #[cfg(not(target_arch = "wasm32"))]
 mod interleavings;
 mod list;
+#[cfg(not(target_arch = "wasm32"))]
 mod many_branches;
 #[cfg(not(target_arch = "wasm32"))]
 mod nameless_calls;

@@ -67,13 +67,22 @@ const MISSING_RESULTS: &[&str] =
 /// The mark of a service that refuses ids of calls of another length.
 const LONG_IDS_MARK: &str = "refused:ids";
 
-/// Writes ids that were refused earlier in the other form, and removes the reasoning from a body for a model that
-/// refused it before. Entries of a session are always sent in the form that is accepted.
+/// The mark of a service that refuses the entries of an answer as they were received.
+const ENTRIES_MARK: &str = "refused:entries";
+
+/// Writes ids and entries that were refused earlier in the other form, and removes the reasoning from a body for a model
+/// that refused it before.
 pub(super) fn leave_out_refused(cure: &mut Cure<'_>, refused: &[String]) {
-    if refused.iter().any(|mark| mark == LONG_IDS_MARK) {
+    let has = |mark: &str| refused.iter().any(|other| other == mark);
+    if has(LONG_IDS_MARK) {
         shorten_ids(cure);
     }
+    let marks = cure.refused.len();
     leave_out_reasoning_again(cure, refused, &MistralConversations);
+    // One of both writes the list. Entries of a session have the accepted form anyway.
+    if has(ENTRIES_MARK) && cure.refused.len() == marks {
+        simplify_entries(cure);
+    }
 }
 
 fn shorten_ids(cure: &mut Cure<'_>) {
@@ -133,6 +142,7 @@ fn simplify_entries(cure: &mut Cure<'_>) {
     if let Some(at) = first {
         cure.edits.rebuild(cure.list, pieces);
         cure.changed(|| format!("/inputs/{at}"));
+        cure.refused.push(ENTRIES_MARK.to_owned());
     }
 }
 

@@ -154,6 +154,9 @@ impl<'p, 'a, 'o> StepReader<'p, 'a, 'o> {
         }
         let single = Some(content).filter(|content| content.is_object());
         for value in single.into_iter().chain(content.items()) {
+            if self.plan.is_over_budget() {
+                return;
+            }
             let inner = Fields::of(value);
             let is_model = kind == RuleStepKind::Model;
             let is_server_step = is_model && is_of_server(&inner.owned_text("type"));
