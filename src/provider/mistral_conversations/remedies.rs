@@ -70,8 +70,8 @@ const LONG_IDS_MARK: &str = "refused:ids";
 /// The mark of a service that refuses the entries of an answer as they were received.
 const ENTRIES_MARK: &str = "refused:entries";
 
-/// Writes ids and entries that were refused earlier in the other form, and removes the reasoning from a body for a model
-/// that refused it before.
+/// Writes ids and entries that were refused earlier in the other form, and removes the reasoning from a body for a
+/// model that refused it before.
 pub(super) fn leave_out_refused(cure: &mut Cure<'_>, refused: &[String]) {
     let has = |mark: &str| refused.iter().any(|other| other == mark);
     if has(LONG_IDS_MARK) {
