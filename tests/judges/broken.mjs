@@ -43,24 +43,6 @@ const WRITE = {
       return [{ role: 'assistant', content: item.words || null, ...(calls.length && { tool_calls: calls }) }];
     }),
   }),
-  'openai-responses': (items) => ({
-    model: 'm',
-    input: items.flatMap((item) => {
-      if (item.user) return [{ role: 'user', content: item.user }];
-      if (item.results)
-        return item.results.map(({ id, text }) => ({ type: 'function_call_output', call_id: id, output: text }));
-      const words = item.words ? [{ role: 'assistant', content: [{ type: 'output_text', text: item.words }] }] : [];
-      return [
-        ...words,
-        ...item.calls.map(({ id, name, input }) => ({
-          type: 'function_call',
-          call_id: id,
-          name,
-          arguments: JSON.stringify(input),
-        })),
-      ];
-    }),
-  }),
   anthropic: (items) => ({
     model: 'm',
     max_tokens: 9,

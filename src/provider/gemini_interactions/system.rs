@@ -2,10 +2,8 @@
 
 use super::content::CONTENT;
 use super::decode;
-use crate::finding::Report;
-use crate::json::{Json, JsonStr};
-use crate::message::{Message, Role};
-use crate::provider::neutral::{MessageText, is_system_text};
+use crate::message::Role;
+use crate::provider::neutral::system_texts;
 use crate::provider::spec::SystemMember;
 
 /// The member. The service does not keep it: each request of a conversation has it.
@@ -15,22 +13,6 @@ pub(super) const SYSTEM_INSTRUCTION: &str = "system_instruction";
 pub(super) const SYSTEM: SystemMember = SystemMember {
     name: SYSTEM_INSTRUCTION,
     holds: |message, _| matches!(message.role, Role::System | Role::Developer),
-    encode,
+    encode: |messages, report| system_texts(messages, &CONTENT, report),
     decode: decode::decode_system,
 };
-
-fn encode(messages: &[&Message], report: &mut Report) -> Option<Json> {
-    let mut inside = String::new();
-    for message in messages {
-        for part in &message.parts {
-            is_system_text(part, message, report);
-        }
-        // What this drops is reported.
-        let text = MessageText::of(message, &CONTENT, &mut Report::new()).joined();
-        if !inside.is_empty() && !text.is_empty() {
-            inside.push_str("\\n\\n");
-        }
-        inside.push_str(text.inside());
-    }
-    (!inside.is_empty()).then(|| JsonStr::from_inside(&inside).to_json())
-}

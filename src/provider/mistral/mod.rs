@@ -12,3 +12,4 @@ mod variant;
 pub(crate) use ids::{ID_LENGTH, is_valid_id};
 pub(crate) use remedies::{REASONING_INPUT, UNANSWERED_CALL, leave_out_reasoning_again, remove_reasoning};
 pub(crate) use spec::SPEC;
+pub(crate) use variant::MISTRAL;

@@ -7,7 +7,7 @@ use crate::message::Dialect;
 use crate::provider::openai_chat::ChatVariant;
 use crate::provider::spec::{ContentProfile, is_within};
 
-pub(super) static MISTRAL: ChatVariant = ChatVariant {
+pub(crate) static MISTRAL: ChatVariant = ChatVariant {
     content: ContentProfile {
         valid_call_id: |id| short_name(id, ID_LENGTH),
         has_refusals: false,

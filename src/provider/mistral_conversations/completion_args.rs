@@ -4,7 +4,7 @@
 use super::MistralConversations;
 use crate::finding::Report;
 use crate::json::{JsonRef, ObjectWriter};
-use crate::provider::request::{TOOL_CHOICE, ToolChoice, TranslatedParameter, left_out};
+use crate::provider::request::{TOOL_CHOICE, ToolChoice, left_out, member_of, moved_members};
 use crate::provider::spec::{ParameterCodec, ToolCodec, ToolMembers, TranslateForeign};
 
 pub(super) const NAME: &str = "completion_args";
@@ -12,17 +12,9 @@ pub(super) const NAME: &str = "completion_args";
 /// The place of the tool choice.
 pub(super) const CHOICE_PLACE: &str = "completion_args.tool_choice";
 
-/// Translates a parameter of another dialect to a member of `completion_args`. Those of the chat endpoint have the same
-/// names.
-fn member_of(name: &str, translate: TranslateForeign<'_>) -> Option<TranslatedParameter> {
-    let found = translate(name)?;
-    let place = found.place.strip_prefix(NAME)?.strip_prefix('.')?;
-    Some(TranslatedParameter { place, ..found })
-}
-
 /// Returns true if a parameter is `completion_args` or is moved into it.
 pub(super) fn contains_parameter(name: &str, translate: TranslateForeign<'_>) -> bool {
-    name == NAME || name == TOOL_CHOICE || member_of(name, translate).is_some()
+    name == NAME || name == TOOL_CHOICE || member_of(NAME, name, translate).is_some()
 }
 
 /// Writes `completion_args`: its own members unchanged, the parameters of other dialects that it lacks, and the tool
@@ -34,17 +26,11 @@ pub(super) fn write(
     report: &mut Report,
 ) -> Option<Vec<String>> {
     let native = members.params.find(NAME).filter(|args| args.is_object());
-    let mut moved: Vec<(TranslatedParameter, JsonRef<'_>)> = Vec::new();
-    for (key, value) in members.params.entries().filter(|(_, value)| !value.is_null()) {
-        let Some(member) = key.as_text().and_then(|key| member_of(&key, members.translate)) else { continue };
-        let is_given = native.is_some_and(|args| args.get(member.place).is_some());
-        if !is_given && moved.iter().all(|(other, _)| other.place != member.place) {
-            moved.push((member, value));
-        }
-    }
+    let given = native.unwrap_or_default();
+    let moved = moved_members(NAME, (members.params, given), members.translate);
     let mut written = String::new();
     let mut out = ObjectWriter::new(&mut written);
-    out.copy_all(native.unwrap_or_default(), TOOL_CHOICE);
+    out.copy_all(given, TOOL_CHOICE);
     for (member, value) in moved {
         out.raw(member.place, &MistralConversations.value(member.parameter, value));
     }

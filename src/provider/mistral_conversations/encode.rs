@@ -7,7 +7,7 @@ use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::{ArrayWriter, Json, JsonKind, JsonStr, ObjectWriter, push_text};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
 use crate::provider::listed_parts::{continues_item, grouped_by_item, write_item};
-use crate::provider::neutral::{MessageText, input_text, rejected_media, result_text, text_of};
+use crate::provider::neutral::{MessageText, input_text, is_content_part, result_text, text_of};
 use crate::provider::spec::{EncodeContext, Wire, call_ids, tool_name};
 use crate::provider::wire_template::{write_filled, write_part, write_template};
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
@@ -70,12 +70,7 @@ fn encode_input(wire: &mut Wire<'_>, message: &Message, report: &mut Report) {
 /// Writes the content as a list, without the parts that the endpoint does not take.
 fn write_blocks(out: &mut String, message: &Message) {
     let native = is_native(message);
-    let is_block = |part: &Part| match &part.body {
-        PartBody::Text(text) | PartBody::Refusal(text) => native || !text.is_empty(),
-        PartBody::Image(_) | PartBody::File(_) => rejected_media(part, message.dialect, &CONTENT).is_none(),
-        PartBody::Opaque(_) => native,
-        PartBody::Data { .. } | PartBody::Reasoning(_) | PartBody::ToolCall { .. } => false,
-    };
+    let is_block = |part: &Part| is_content_part(part, message.dialect, (&CONTENT, native));
     let mut list = ArrayWriter::new(out);
     for part in message.parts.iter().filter(|part| is_block(part)) {
         write_block(list.item(), part, native);

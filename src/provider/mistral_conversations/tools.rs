@@ -4,20 +4,21 @@
 use super::{MistralConversations, completion_args};
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::{JsonRef, ObjectWriter};
+use crate::provider::mistral::MISTRAL;
 use crate::provider::request::{TOOL_CHOICE, TOOLS, ToolChoice, ToolDefinition};
 use crate::provider::spec::{ToolCodec, ToolMembers};
 
 /// The values of a tool choice (client-python, `ToolChoiceEnum`).
 const CHOICES: [&str; 4] = ["auto", "none", "any", "required"];
 
+/// Definitions are those of the chat endpoint.
 impl ToolCodec for MistralConversations {
     fn read_tools(&self, entry: JsonRef<'_>) -> Vec<ToolDefinition> {
-        let function = entry.get("function").filter(|_| self.has_callable_tool(entry));
-        function.and_then(|function| ToolDefinition::from_object(function, "parameters")).into_iter().collect()
+        MISTRAL.read_tools(entry)
     }
 
     fn tool_names(&self, entry: JsonRef<'_>) -> Vec<String> {
-        vec![entry.get("function").unwrap_or(entry).string("name")]
+        MISTRAL.tool_names(entry)
     }
 
     fn has_callable_tool(&self, entry: JsonRef<'_>) -> bool {
@@ -25,16 +26,7 @@ impl ToolCodec for MistralConversations {
     }
 
     fn write_tool(&self, out: &mut ObjectWriter<'_>, tool: &ToolDefinition) {
-        out.text("type", "function").object("function", |function| {
-            function.text("name", &tool.name);
-            if let Some(description) = &tool.description {
-                function.text("description", description);
-            }
-            function.json("parameters", tool.schema().view());
-            if tool.strict {
-                function.bool("strict", true);
-            }
-        });
+        MISTRAL.write_tool(out, tool);
     }
 
     /// Reads the words of the chat endpoint.

@@ -8,6 +8,6 @@ mod text;
 
 pub(crate) use blocks::{split_media, text_of, text_or_json};
 pub(crate) use media::{OfferedMedia, default_name, media_type_of};
-pub(crate) use rejected_media::rejected_media;
-pub(crate) use system_text::{input_text, is_system_text};
+pub(crate) use rejected_media::{is_content_part, rejected_media};
+pub(crate) use system_text::{input_text, is_system_text, system_texts};
 pub(crate) use text::{MessageText, ResultText, arguments_object, result_text};

@@ -29,3 +29,13 @@ pub(crate) fn rejected_media(part: &Part, from: Option<Dialect>, target: &Conten
     (!(target.accepts_media)(&offered))
         .then(|| Finding::info(FindingCode::UnsupportedPart, why).with_action(Action::Dropped))
 }
+
+/// Returns true if a part is sent as a part of a message's content. `native`: to the dialect that it came in.
+pub(crate) fn is_content_part(part: &Part, from: Option<Dialect>, (target, native): (&ContentProfile, bool)) -> bool {
+    match &part.body {
+        PartBody::Text(text) | PartBody::Refusal(text) => native || !text.is_empty(),
+        PartBody::Image(_) | PartBody::File(_) => rejected_media(part, from, target).is_none(),
+        PartBody::Opaque(_) => native,
+        PartBody::Data { .. } | PartBody::Reasoning(_) | PartBody::ToolCall { .. } => false,
+    }
+}

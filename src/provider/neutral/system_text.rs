@@ -2,6 +2,7 @@
 
 use super::text::MessageText;
 use crate::finding::{Action, Finding, FindingCode, Report};
+use crate::json::{Json, JsonStr};
 use crate::message::{Message, Part, PartBody, Role};
 use crate::provider::spec::ContentProfile;
 
@@ -19,6 +20,21 @@ pub(crate) fn is_system_text(part: &Part, message: &Message, report: &mut Report
             false
         }
     }
+}
+
+/// Returns the texts of system messages as paragraphs of one text, for a member beside the list. Reports what `target`
+/// has no place for there.
+pub(crate) fn system_texts(messages: &[&Message], target: &ContentProfile, report: &mut Report) -> Option<Json> {
+    let mut texts = Vec::new();
+    for message in messages {
+        for part in &message.parts {
+            is_system_text(part, message, report);
+        }
+        // What this drops is reported.
+        let text = MessageText::of(message, target, &mut Report::new()).joined();
+        texts.extend((!text.is_empty()).then_some(text));
+    }
+    (!texts.is_empty()).then(|| JsonStr::joined(&mut texts.iter(), "\\n\\n").to_json())
 }
 
 /// Reads a message of the user or the system for `target`, which has only text in the system's, unless they are its

@@ -3,6 +3,7 @@
 mod compaction;
 mod credentials;
 mod dropping;
+mod grouped_parameters;
 mod maker;
 mod member_path;
 mod parameter_translation;
@@ -22,6 +23,7 @@ pub(crate) use compaction::{compacted_items, compaction_request, with_compaction
 pub(crate) use credentials::KEY_PREFIXES;
 pub use credentials::{check_known_headers, is_plain_header};
 pub(crate) use dropping::dropping_unbound;
+pub(crate) use grouped_parameters::{member_of, moved_members};
 pub use maker::{Readability, ReasoningReader};
 pub(crate) use member_path::MemberPath;
 pub(crate) use parameter_translation::{

@@ -2,19 +2,14 @@
 
 use crate::json::{ArrayWriter, JsonStr, ObjectWriter};
 use crate::message::{Dialect, Media, Message, Part, PartBody};
-use crate::provider::neutral::{default_name, rejected_media};
+use crate::provider::neutral::{default_name, is_content_part};
 use crate::provider::openai_responses::content::CONTENT;
 use crate::provider::wire_template::write_part;
 
 /// Writes a message's content as a list, without the parts that the endpoint does not take.
 pub(super) fn write_blocks(out: &mut String, message: &Message) {
     let native = message.dialect == Some(Dialect::OpenAiResponses);
-    let is_block = |part: &Part| match &part.body {
-        PartBody::Text(text) | PartBody::Refusal(text) => native || !text.is_empty(),
-        PartBody::Image(_) | PartBody::File(_) => rejected_media(part, message.dialect, &CONTENT).is_none(),
-        PartBody::Opaque(_) => native,
-        PartBody::Data { .. } | PartBody::Reasoning(_) | PartBody::ToolCall { .. } => false,
-    };
+    let is_block = |part: &Part| is_content_part(part, message.dialect, (&CONTENT, native));
     let mut list = ArrayWriter::new(out);
     for part in message.parts.iter().filter(|part| is_block(part)) {
         write_block(list.item(), part, native);
