@@ -51,7 +51,7 @@ const ADDRESSES = [
     /^v1(?:alpha|beta1?)?\/(?:projects\/[^/]+\/locations\/[^/]+\/publishers\/google\/)?models\/([^/]+):(generateContent|streamGenerateContent)$/,
     'gemini',
   ],
-  [/^v1(?:alpha|beta1?)\/interactions$/, 'gemini-interactions'],
+  [/^v1(?:alpha|beta1?)?\/interactions$/, 'gemini-interactions'],
   [/^model\/([^/]+)\/(converse|converse-stream)$/, 'bedrock'],
 ];
 
