@@ -119,7 +119,7 @@ fn next_after(pause: Option<StoredPause>, is_conversation: bool, now: Ms) -> Nex
     match pause {
         None => NextState::CallModel,
         Some(StoredPause { attempt, not_before, .. }) if not_before > now => {
-            NextState::Pause(RetryPause { attempt, not_before, request: None, save: None })
+            NextState::Pause(RetryPause { attempt, not_before, request: None, save: None, is_before_sending: true })
         }
         Some(_) if is_conversation => NextState::CallModel,
         Some(pause) => NextState::ResumeCall(CallAttempt { number: pause.attempt, not_before: None }),

@@ -368,7 +368,8 @@ impl AwaitingModel {
         let save = turn.save(SaveKind::Write(vec![JournalEntry::Healed { refused, restarts_chain: false }]));
         let request = ModelRequest { body: Rc::new(body), ..self.request.clone() };
         let attempt = request.attempt.number;
-        Some(NextState::Pause(RetryPause { attempt, not_before: now, request: Some(request), save: Some(save) }))
+        let (request, save) = (Some(request), Some(save));
+        Some(NextState::Pause(RetryPause { attempt, not_before: now, request, save, is_before_sending: false }))
     }
 
     /// Handles the host's report that the request failed.
@@ -418,7 +419,7 @@ impl AwaitingModel {
             turn.uncount_model_call();
         }
         let (attempt, not_before) = (self.request.attempt.number + 1, context.now.saturating_add(ms));
-        let pause = RetryPause { attempt, not_before, request, save: None };
+        let pause = RetryPause { attempt, not_before, request, save: None, is_before_sending: false };
         if safety == ReplaySafety::Safe {
             return begin_pause(turn, pause, error);
         }
