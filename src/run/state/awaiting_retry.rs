@@ -245,7 +245,7 @@ mod tests {
         let is_stateful = turn.setup().owner.is_stateful();
         let attempt = CallAttempt { number, not_before: None };
         let request = ModelRequest { attempt, body: Rc::new(Vec::new()), is_stateful };
-        let mut state = AwaitingModel::enter(turn, request, &context);
+        let mut state = AwaitingModel::enter(turn, request, &context).unwrap();
         replies
             .into_iter()
             .find_map(|reply| state.reply(turn, AnsweredEffect { effect: "e", reply }, &context).unwrap())
