@@ -339,18 +339,30 @@ encode_fields!(struct ServiceMark {
     5 => ends_chain,
 });
 
-/// The instructions and tools that a service keeps with a chain of responses, as hashes of them. Later requests of the
-/// chain do not contain them.
+impl ServiceMark {
+    /// Returns true for the mark of a conversation that began with a request of the session. Of one that the
+    /// application gave, the session does not know how it began.
+    #[must_use]
+    pub fn is_of_begun_conversation(&self) -> bool {
+        self.conversation.is_some() && self.kept_head.is_some()
+    }
+}
+
+/// The instructions, tools and parameters that a service keeps with a chain of responses or a conversation, as
+/// hashes. Later requests do not contain them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeptHead {
     /// The hash of the instructions.
     pub instructions: u64,
     /// The hash of the tools.
     pub tools: u64,
+    /// The hash of the parameters that the service keeps; 0 if it keeps none.
+    pub parameters: u64,
 }
 encode_fields!(struct KeptHead {
     0 => instructions,
     1 => tools,
+    2 => parameters,
 });
 
 /// A part of a message.

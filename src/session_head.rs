@@ -516,7 +516,8 @@ pub struct StoredOwner {
     pub kind: u32,
     /// The id of the conversation, or of the response that the chain begins after.
     pub id: Option<String>,
-    /// True if a chain of responses may begin with none.
+    /// True if a chain of responses may begin with none, or a conversation without an id begins with a request. Older
+    /// builds reject such a conversation.
     pub auto: bool,
     /// True if a run fails where the service does not continue the chain. Older builds begin it again.
     pub fails_if_lost: bool,

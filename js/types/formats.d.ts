@@ -6,7 +6,7 @@ import type { WasmSource } from "./platform.js";
 export type Bytes = Uint8Array<ArrayBuffer>;
 
 /** The wire formats. `mistral` has the message format of chat completions and ids of nine characters;
- *  `mistral-conversations` has the entries of `POST /v1/conversations`, with the whole history. */
+ *  `mistral-conversations` has the entries of `POST /v1/conversations`. */
 export type Dialect =
   | "openai-chat"
   | "openai-responses"

@@ -52,20 +52,31 @@ export interface SessionOptions {
 }
 
 /** "session": history is replayed in full from here. "conversation" and "response": the service keeps it, and a request
- *  contains only what the service has not acknowledged. Services of the dialect "openai-responses" do, and as
- *  "response" those of "anthropic", with a message thread, of which `previousResponseId` is the id of a message, and of
- *  "gemini-interactions", with a chain of interactions, of which it is the id of one. History is stored here too, so
+ *  contains only what the service has not acknowledged. Services of the dialect "openai-responses" do. Those of
+ *  "anthropic" do as "response", with a message thread, of which `previousResponseId` is the id of a message, and those
+ *  of "gemini-interactions" with a chain of interactions, of which it is the id of one. Those of
+ *  "mistral-conversations" do as "conversation". History is stored here too, so
  *  that the owner can be changed: what the new owner lacks is sent with its first request. A conversation keeps every
  *  answer at once, so `persistence: "run"` acts as "call" with it. A chain of responses continues the newest response
  *  that has an id and is finished. A member of two kinds is `state_owner_conflict`, as is another `conversationId` than the stored one,
- *  and `previous_response_id`, `previous_interaction_id`, `conversation` or `thread` in `params`. Reducers shorten only
+ *  and `previous_response_id`, `previous_interaction_id`, `conversation`, `conversation_id` or `thread` in `params`. Reducers shorten only
  *  what the session owns. */
 export type StateOwner =
   | { kind: "session" }
   /** The application holds the conversation: the input of each run is a whole wire body, such as `RunResult.replay` of
    *  the last one and the next question. Requests contain nothing of the stored history, which gets each turn once. */
   | { kind: "caller" }
-  | { kind: "conversation"; conversationId: string }
+  | { kind: "conversation"; conversationId: string; auto?: false; onLost?: undefined }
+  | {
+      kind: "conversation";
+      conversationId?: undefined;
+      /** The first request begins the conversation, of which the answer has the id ("mistral-conversations"). */
+      auto: true;
+      /** The service does not have the conversation any more, or other instructions, tools or another model must begin
+       *  another one. "restart" (default): the request is sent with the history, and the run reports
+       *  `chain_restarted`. "fail": the run fails with `chain_lost`. It is stored with the owner. */
+      onLost?: "restart" | "fail";
+    }
   | {
       kind: "response";
       previousResponseId: string;

@@ -35,6 +35,8 @@ pub struct History {
     highest_source: Option<u64>,
     /// The `seq` below which no chain of responses is continued.
     chain_cut: u64,
+    /// The `seq` of the first message that the branch does not share.
+    own_from: u64,
     /// The position of the next message.
     position: TurnPosition,
     /// The ids of the invocations that wait for an approval, in the live turn of a run.
@@ -90,6 +92,7 @@ impl History {
             with_sources: Vec::new(),
             highest_source: None,
             chain_cut: 0,
+            own_from: 0,
             position: TurnPosition::default(),
             awaiting_approval: BTreeSet::new(),
             summaries: SummaryIndex::default(),
@@ -241,6 +244,17 @@ impl History {
     /// Sets the [`chain_cut`](Self::chain_cut).
     pub fn set_chain_cut(&mut self, seq: u64) {
         self.chain_cut = seq;
+    }
+
+    /// Returns the `seq` of the first message that the branch does not share with another one.
+    #[must_use]
+    pub fn own_from(&self) -> u64 {
+        self.own_from
+    }
+
+    /// Sets [`own_from`](Self::own_from).
+    pub fn set_own_from(&mut self, seq: u64) {
+        self.own_from = seq;
     }
 
     fn index_sources(&mut self, at: usize) {

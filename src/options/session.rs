@@ -133,17 +133,25 @@ impl OwnerOptions {
     /// the owner cannot have.
     pub fn into_owner(self) -> Result<StateOwner> {
         let kind = self.kind.0;
-        let is_chain = self.previous_response_id.is_some() || self.auto == Some(true);
-        if self.conversation_id.is_some() && kind != OwnerKind::Conversation || is_chain && kind != OwnerKind::Response
+        let begins = self.auto == Some(true);
+        let is_chain = self.previous_response_id.is_some() || begins && kind == OwnerKind::Response;
+        let is_conversation = self.conversation_id.is_some() || begins && kind == OwnerKind::Conversation;
+        let is_of_service = matches!(kind, OwnerKind::Conversation | OwnerKind::Response);
+        if is_conversation && kind != OwnerKind::Conversation
+            || is_chain && kind != OwnerKind::Response
+            || begins && !is_of_service
+            || begins && self.conversation_id.is_some()
         {
             return Err(Error::new(
                 ErrorCode::StateOwnerConflict,
-                "`owner` names a second owner: `conversationId` belongs to the kind \"conversation\", `previousResponseId` and `auto` to \"response\"; pass those of one kind",
+                "`owner` names a second owner: `conversationId`, or `auto` without it, belongs to the kind \"conversation\", `previousResponseId` and `auto` to \"response\"; pass those of one kind",
             ));
         }
         let on_lost = self.on_lost.map(|option| option.0);
-        if on_lost.is_some() && kind != OwnerKind::Response {
-            return Err(Error::config("`owner.onLost` belongs to the kind \"response\""));
+        if on_lost.is_some() && (!is_of_service || self.conversation_id.is_some()) {
+            return Err(Error::config(
+                "`owner.onLost` belongs to the kind \"response\", and to a conversation that begins with the session (`auto: true`)",
+            ));
         }
         if on_lost == Some(OnLost::Restart) && self.previous_response_id.is_some() {
             return Err(Error::config(
@@ -160,8 +168,9 @@ impl OwnerOptions {
             OwnerKind::Caller => Ok(StateOwner::Caller),
             OwnerKind::Conversation => match self.conversation_id {
                 Some(id) => Ok(StateOwner::Conversation { id }),
+                None if begins => Ok(StateOwner::BegunConversation { on_lost: on_lost.unwrap_or_default() }),
                 None => Err(Error::config(
-                    "`owner.conversationId` is missing; pass the id that the service gave the conversation",
+                    "`owner.conversationId` is missing; pass the id that the service gave the conversation, or `auto: true` to begin one",
                 )),
             },
             OwnerKind::Response if is_chain => {

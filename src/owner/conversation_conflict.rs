@@ -34,6 +34,8 @@ pub fn check_conversation(owner: &StateOwner, returned: Option<&str>, on_conflic
     match (owner, returned) {
         (StateOwner::Conversation { id }, Some(returned)) if id == returned => ConversationCheck::Consistent,
         (StateOwner::Conversation { id }, returned) => ConversationCheck::Fail(mismatch(id, returned)),
+        (StateOwner::BegunConversation { .. }, Some(_)) => ConversationCheck::Consistent,
+        (StateOwner::BegunConversation { .. }, None) => ConversationCheck::Fail(not_kept()),
         (_, None) => ConversationCheck::Consistent,
         (StateOwner::Session | StateOwner::Caller | StateOwner::Response { .. }, Some(returned)) => match on_conflict {
             OnConflict::Throw => ConversationCheck::Fail(kept_twice(returned)),
@@ -43,6 +45,18 @@ pub fn check_conversation(owner: &StateOwner, returned: Option<&str>, on_conflic
             OnConflict::Clear => ConversationCheck::ChangeOwner(StateOwner::Conversation { id: returned.to_owned() }),
         },
     }
+}
+
+/// Compares the conversation that an answer names with the one that its request continued.
+#[must_use]
+pub fn check_continued(asked: &str, returned: Option<&str>) -> Option<Error> {
+    (returned != Some(asked)).then(|| mismatch(asked, returned))
+}
+
+fn not_kept() -> Error {
+    let message = "the answer names no conversation, so the service did not keep it; use a service that begins conversations, or \
+                   `owner: { kind: \"session\" }`";
+    conflict(message.to_owned(), None)
 }
 
 fn mismatch(id: &str, returned: Option<&str>) -> Error {

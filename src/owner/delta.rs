@@ -74,9 +74,10 @@ impl<'h> Delta<'h> {
     ) -> Self {
         let service = OwnerService { owner, dialect };
         let in_live = service.newest_answer(live).map(|(index, answer)| (Some(index), answer));
+        let is_elsewhere = in_live.is_none() && live.is_some_and(|live| service.answered_elsewhere(live));
         let from =
             compaction.filter(|compaction| owner.replaces_chain(compaction)).map_or(0, |compaction| compaction.end);
-        let in_history = || service.newest_answer(Some(history)).filter(|(index, _)| *index >= from);
+        let in_history = || service.newest_answer(Some(history)).filter(|(index, _)| *index >= from && !is_elsewhere);
         let newest = in_live.or_else(|| in_history().map(|(_, answer)| (None, answer)));
         let newest = newest.map(|(live_index, (message, mark))| AcknowledgedAnswer { message, mark, live_index });
         let newest = newest.filter(|newest| !newest.mark.ends_chain);
@@ -131,13 +132,22 @@ impl<'h> Delta<'h> {
         self.repeated_live.contains(&index)
     }
 
+    /// Returns the system messages that every request repeats, of which no acknowledged request had any.
+    pub fn new_repeated(&self) -> impl Iterator<Item = &'h Message> + '_ {
+        let stored = self.repeated.iter().filter_map(|index| self.history.messages().get(*index));
+        let live = self.live.map_or(&[][..], History::messages);
+        let answered = self.answered_live_count();
+        let new_live = self.repeated_live.iter().filter(move |index| **index >= answered);
+        stored.filter(|message| !self.has_stored(message)).chain(new_live.filter_map(|index| live.get(*index)))
+    }
+
     /// Finds the newest answer of each other run that wrote to the conversation since the newest answer's request was
     /// built.
     fn find_concurrent_answers(&mut self, service: OwnerService<'_>, newest: AcknowledgedAnswer<'h>) {
         let history = self.history;
         for message in history.messages().iter().rev().take_while(|message| message.seq >= newest.until()) {
             let Some(run) = message.run_id.as_deref() else { continue };
-            if message.run_id != newest.message.run_id && service.mark_of(message).is_some() {
+            if message.run_id != newest.message.run_id && service.mark_in(newest.mark, message).is_some() {
                 self.concurrent.entry(run).or_insert(message.seq);
             }
         }
@@ -148,8 +158,10 @@ impl<'h> Delta<'h> {
     fn has_closed_calls(&self, service: OwnerService<'_>) -> bool {
         let answer = self.live.and_then(|live| live.last_answer().filter(|answer| live.has_calls(answer)));
         let Some(stored) = answer.and_then(|answer| self.history.message(&answer.id)) else { return false };
+        let Some(newest) = self.newest else { return false };
         let is_later = |message: &Message| {
-            message.run_id != stored.run_id && service.mark_of(message).is_some_and(|mark| mark.until > stored.seq)
+            let mark = service.mark_in(newest.mark, message);
+            message.run_id != stored.run_id && mark.is_some_and(|mark| mark.until > stored.seq)
         };
         self.history.messages().iter().rev().take_while(|message| message.seq > stored.seq).any(is_later)
     }
@@ -301,10 +313,33 @@ impl OwnerService<'_> {
     /// Returns the newest answer with a mark of the service, and its index.
     fn newest_answer<'h>(self, history: Option<&'h History>) -> Option<(usize, MarkedAnswer<'h>)> {
         let history = history.filter(|_| self.owner.is_stateful())?;
-        // A conversation of the service has no other beginning.
-        let cut = if self.owner.is_conversation() { 0 } else { history.chain_cut() };
+        let cut = match self.owner {
+            // A conversation of the service has no other beginning.
+            StateOwner::Conversation { .. } => 0,
+            // The branch that a fork left goes on in the conversation that both share.
+            StateOwner::BegunConversation { .. } => history.chain_cut().max(history.own_from()),
+            _ => history.chain_cut(),
+        };
         let mut messages = history.messages().iter().enumerate().rev().take_while(|(_, message)| message.seq >= cut);
+        if matches!(self.owner, StateOwner::BegunConversation { .. }) {
+            // The conversation may have a request without an answer, of which another owner's answer then took the
+            // place.
+            let (index, newest) = messages.find(|(_, message)| message.answer.is_some())?;
+            return Some((index, (newest, self.mark_of(newest)?)));
+        }
         messages.find_map(|(index, message)| Some((index, (message, self.mark_of(message)?))))
+    }
+
+    /// Returns true if a live turn has an answer of another owner, after which a conversation of the session is not
+    /// continued.
+    fn answered_elsewhere(self, live: &History) -> bool {
+        let begins = matches!(self.owner, StateOwner::BegunConversation { .. });
+        begins && live.messages().iter().any(|message| message.answer.is_some())
+    }
+
+    /// Returns the mark of an answer of the conversation that another mark names.
+    fn mark_in<'m>(self, newest: &ServiceMark, message: &'m Message) -> Option<&'m ServiceMark> {
+        self.mark_of(message).filter(|mark| mark.conversation == newest.conversation)
     }
 
     fn mark_of(self, message: &Message) -> Option<&ServiceMark> {

@@ -10,10 +10,10 @@ mod delta;
 mod state_owner;
 mod transfer;
 
-pub use conversation_conflict::{ConversationCheck, OnConflict, check_conversation};
+pub use conversation_conflict::{ConversationCheck, OnConflict, check_continued, check_conversation};
 pub use delta::{Delta, Unacknowledged};
 pub use state_owner::{OnLost, StateOwner};
-pub use transfer::transfer_findings;
+pub use transfer::{transfer_findings, unsent_system_findings};
 
 #[cfg(test)]
 mod tests;

@@ -19,6 +19,12 @@ pub enum StateOwner {
         /// The id that the service gave it.
         id: String,
     },
+    /// A conversation of the service that begins with a request of the session; its answer has the id, and later
+    /// requests name the conversation of the newest answer.
+    BegunConversation {
+        /// What happens if the service does not continue it.
+        on_lost: OnLost,
+    },
     /// A chain of the service's responses; requests name the newest one and contain what is new.
     Response {
         /// The response after which the chain begins; `None` for a chain that begins with the first request.
@@ -28,11 +34,11 @@ pub enum StateOwner {
     },
 }
 
-/// What happens if a service does not continue a chain of responses: it lost the response, another request continued
-/// it, or the service keeps other instructions, tools or parameters with the chain.
+/// What happens if a service does not continue what a session began there, a chain of responses or a conversation: it
+/// lost it, another request continued the response, or the service keeps other instructions, tools or parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnLost {
-    /// A chain that began here begins again: the request is sent with the history.
+    /// What began here begins again: the request is sent with the history.
     #[default]
     Restart,
     /// The run fails with `chain_lost`, and nothing is sent again.
@@ -49,20 +55,21 @@ impl StateOwner {
     /// Returns true if a service keeps the conversation: a request that is repeated may add to it twice.
     #[must_use]
     pub fn is_stateful(&self) -> bool {
-        matches!(self, Self::Conversation { .. } | Self::Response { .. })
+        matches!(self, Self::Conversation { .. } | Self::BegunConversation { .. } | Self::Response { .. })
     }
 
     /// Returns true if the service adds the input of each request to one conversation, whether or not its answer
     /// arrives. A chain of responses is different: a response that did not arrive is no part of it.
     #[must_use]
     pub fn is_conversation(&self) -> bool {
-        matches!(self, Self::Conversation { .. })
+        matches!(self, Self::Conversation { .. } | Self::BegunConversation { .. })
     }
 
-    /// Returns true for a chain of responses that began with a request of the session, which has all of it.
+    /// Returns true for a chain of responses or a conversation that began with a request of the session, which has all
+    /// of it.
     #[must_use]
     pub fn began_here(&self) -> bool {
-        matches!(self, Self::Response { previous: None, .. })
+        matches!(self, Self::BegunConversation { .. } | Self::Response { previous: None, .. })
     }
 
     /// Creates a chain of responses that begins again if it is lost.
@@ -71,16 +78,16 @@ impl StateOwner {
         Self::Response { previous, on_lost: OnLost::default() }
     }
 
-    /// Returns true for a chain that is sent again with the history if the service does not continue it.
+    /// Returns true for an owner that gets the history again if the service does not continue what it has.
     #[must_use]
     pub fn restarts_if_lost(&self) -> bool {
-        matches!(self, Self::Response { previous: None, on_lost: OnLost::Restart })
+        self.began_here() && !self.fails_if_lost()
     }
 
-    /// Returns true for a chain whose loss is a failure with a code of its own.
+    /// Returns true for an owner whose loss is a failure with a code of its own.
     #[must_use]
     pub fn fails_if_lost(&self) -> bool {
-        matches!(self, Self::Response { on_lost: OnLost::Fail, .. })
+        matches!(self, Self::Response { on_lost: OnLost::Fail, .. } | Self::BegunConversation { on_lost: OnLost::Fail })
     }
 
     /// Returns the value of `kind` in the public types.
@@ -89,17 +96,17 @@ impl StateOwner {
         match self {
             Self::Session => "session",
             Self::Caller => "caller",
-            Self::Conversation { .. } => "conversation",
+            Self::Conversation { .. } | Self::BegunConversation { .. } => "conversation",
             Self::Response { .. } => "response",
         }
     }
 
-    /// Returns the id of the conversation.
+    /// Returns the id of the conversation that the application gave.
     #[must_use]
     pub fn conversation_id(&self) -> Option<&str> {
         match self {
             Self::Conversation { id } => Some(id),
-            Self::Session | Self::Caller | Self::Response { .. } => None,
+            Self::Session | Self::Caller | Self::BegunConversation { .. } | Self::Response { .. } => None,
         }
     }
 
@@ -112,6 +119,10 @@ impl StateOwner {
         match self {
             Self::Session | Self::Caller => None,
             Self::Conversation { id } => Some(ServiceMark { conversation: Some(id.clone()), ..ServiceMark::default() }),
+            // Its service names the conversation of an answer, and no response.
+            Self::BegunConversation { .. } => {
+                response_id.map(|id| ServiceMark { conversation: Some(id.to_owned()), ..ServiceMark::default() })
+            }
             Self::Response { previous, .. } => {
                 response_id.map(|_| ServiceMark { chain_start: previous.clone(), ..ServiceMark::default() })
             }
@@ -124,6 +135,7 @@ impl StateOwner {
         match self {
             Self::Session | Self::Caller => false,
             Self::Conversation { id } => mark.conversation.as_ref() == Some(id),
+            Self::BegunConversation { .. } => mark.is_of_begun_conversation(),
             Self::Response { previous, .. } => {
                 mark.conversation.is_none()
                     && response_id.is_some()
@@ -139,11 +151,12 @@ impl StateOwner {
         answer.service_mark.as_deref().filter(|mark| self.owns(mark, answer.response_id.as_deref()))
     }
 
-    /// Returns true if the next request begins a chain of responses with this compaction, although the service has a
-    /// chain already: the compaction contains everything in that chain.
+    /// Returns true if the next request begins a chain of responses, or a conversation, with this compaction, although
+    /// the service has one already: the compaction contains everything in it.
     #[must_use]
     pub fn replaces_chain(&self, compaction: &ActiveSummary) -> bool {
         match self {
+            Self::BegunConversation { .. } => true,
             Self::Response { previous, .. } => previous.is_none() || compaction.stored.chain_start == *previous,
             _ => false,
         }
@@ -174,6 +187,7 @@ impl StateOwner {
             Self::Session => (SESSION, None),
             Self::Caller => (CALLER, None),
             Self::Conversation { id } => (CONVERSATION, Some(id.clone())),
+            Self::BegunConversation { .. } => (CONVERSATION, None),
             Self::Response { previous, .. } => (RESPONSE, previous.clone()),
         };
         let (auto, fails_if_lost) = (self.began_here(), self.fails_if_lost());
@@ -185,16 +199,15 @@ impl StateOwner {
     /// # Errors `state_owner_conflict` if it names a second owner, which this library never writes;
     /// `unsupported_version` for an owner of a newer build.
     pub fn from_stored(stored: &StoredOwner) -> Result<Self> {
+        let on_lost = if stored.fails_if_lost { OnLost::Fail } else { OnLost::Restart };
         match (stored.kind, &stored.id) {
             (SESSION | CALLER, Some(_)) => Err(second_owner()),
-            (SESSION | CALLER | CONVERSATION, _) if stored.auto => Err(second_owner()),
+            (SESSION | CALLER, _) | (CONVERSATION, Some(_)) if stored.auto => Err(second_owner()),
             (SESSION, None) => Ok(Self::Session),
             (CALLER, None) => Ok(Self::Caller),
             (CONVERSATION, Some(id)) => Ok(Self::Conversation { id: id.clone() }),
-            (RESPONSE, previous) => {
-                let on_lost = if stored.fails_if_lost { OnLost::Fail } else { OnLost::Restart };
-                Ok(Self::Response { previous: previous.clone(), on_lost })
-            }
+            (CONVERSATION, None) if stored.auto => Ok(Self::BegunConversation { on_lost }),
+            (RESPONSE, previous) => Ok(Self::Response { previous: previous.clone(), on_lost }),
             _ => Err(Error::new(
                 ErrorCode::UnsupportedVersion,
                 "a newer version of this library gave the session an owner that this version does not know; update it, or open the session \
@@ -214,7 +227,7 @@ impl StateOwner {
             Self::Response { previous: Some(previous), .. } => {
                 out.text("previousResponseId", previous);
             }
-            Self::Response { previous: None, .. } => {
+            Self::BegunConversation { .. } | Self::Response { previous: None, .. } => {
                 out.bool("auto", true);
             }
         }

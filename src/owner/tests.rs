@@ -118,9 +118,10 @@ fn r32_what_is_new_is_found_without_the_rest_of_the_history() {
 fn r22_an_owner_survives_its_stored_form() {
     let response = |previous: Option<&str>| StateOwner::response(previous.map(Into::into));
     let failing = StateOwner::Response { previous: None, on_lost: OnLost::Fail };
+    let begun = |on_lost: OnLost| StateOwner::BegunConversation { on_lost };
     let all =
         [StateOwner::Session, StateOwner::Caller, conversation(), response(None), response(Some("resp_1")), failing];
-    for owner in all {
+    for owner in all.into_iter().chain([begun(OnLost::Restart), begun(OnLost::Fail)]) {
         assert_eq!(StateOwner::from_stored(&owner.to_stored()).unwrap(), owner);
     }
     let newer = StoredOwner { kind: 9, ..StoredOwner::default() };

@@ -1,5 +1,6 @@
 //! Findings about a change of the owner: what the new owner does not get.
 
+use super::delta::Delta;
 use super::state_owner::StateOwner;
 use crate::finding::{Action, Finding, FindingCode};
 use crate::history::History;
@@ -41,6 +42,16 @@ pub fn transfer_findings(
         }
     }
     findings
+}
+
+/// Returns `not_transferred` warnings for new system messages that a request does not have, since the service keeps the
+/// instructions of what the request continues.
+#[must_use]
+pub fn unsent_system_findings(delta: &Delta<'_>) -> Vec<Finding> {
+    let text = "the service keeps the instructions of the conversation, which the session did not begin, so this system message is not sent; \
+                say it in a message of the user, or open the session with another `owner`";
+    let finding = |message: &Message| not_transferred(text).of_message(&message.id).with_action(Action::Dropped);
+    delta.new_repeated().map(finding).collect()
 }
 
 /// Returns true for an answer of any service that kept the conversation.

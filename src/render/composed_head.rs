@@ -13,7 +13,7 @@ use crate::finding::Report;
 use crate::id::hash_words;
 use crate::json::{Json, JsonRef, ObjectWriter};
 use crate::message::KeptHead;
-use crate::provider::{DialectSpec, ProviderRequest, ToolDefinition, spec};
+use crate::provider::{DialectSpec, ProviderRequest, TOOLS, ToolDefinition, spec};
 use crate::replay::RequestDraft;
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -77,7 +77,8 @@ impl ComposedHead {
         }
     }
 
-    /// Returns hashes of the instructions and tools that a service keeps with the chain which the request begins or
+    /// Returns hashes of the instructions, tools and parameters that a service keeps with the chain which the
+    /// request begins or
     /// continues; none if it keeps none. `agent` is the one that the request is of.
     pub fn kept(
         &self,
@@ -85,21 +86,34 @@ impl ComposedHead {
         (request, agent): (&RenderRequest<'_>, Option<&str>),
         cache: &mut EncodingCache,
     ) -> Option<KeptHead> {
-        reference.filter(|reference| reference.keeps_head)?;
+        let kept_members = reference.map(|reference| reference.kept_members).filter(|members| !members.is_empty())?;
         let HeadHashes { instructions, tools } =
             self.members(request, agent).hashes(self.spec, request.provider, cache);
-        Some(KeptHead { instructions, tools })
+        Some(KeptHead { instructions, tools, parameters: self.parameters_hash(kept_members) })
+    }
+
+    /// Returns a hash of these members, without instructions and tools; 0 if there are no others.
+    fn parameters_hash(&self, members: &[&str]) -> u64 {
+        let system = self.spec.system.as_ref().map(|system| system.name);
+        let is_other = |name: &&&str| **name != TOOLS && Some(**name) != system;
+        let others: Vec<&str> = members.iter().filter(is_other).copied().collect();
+        if others.is_empty() {
+            return 0;
+        }
+        let closed = Json::trusted(format!("{}}}", self.text));
+        let values: Vec<&str> = others.iter().map(|name| closed.view().get(name).map_or("", JsonRef::as_raw)).collect();
+        hash_words(3, values.join(",").as_bytes())
     }
 
     /// Returns the text up to the first message.
     pub fn text(&self, reference: Option<&ServiceReference>) -> String {
         let mut text = match reference.filter(|reference| !reference.left_out.is_empty()) {
-            Some(reference) => self.without(reference.left_out),
+            Some(reference) => self.without(&reference.left_out),
             None => self.text.clone(),
         };
         let mut object = ObjectWriter::resume(&mut text);
-        if let Some(reference) = reference {
-            object.json(reference.member, reference.value.view());
+        for (member, value) in reference.iter().filter_map(|reference| reference.member.as_ref()) {
+            object.json(member, value.view());
         }
         object.key(self.spec.items.list).push('[');
         text

@@ -22,7 +22,7 @@ use crate::finding::{FindingCode, Report, limit_report};
 use crate::history::{History, StoredSummary};
 use crate::json::Json;
 use crate::message::{KeptHead, Message, Part, PrefixMark};
-use crate::owner::{Delta, StateOwner, transfer_findings};
+use crate::owner::{Delta, StateOwner, transfer_findings, unsent_system_findings};
 use crate::provider::{check_owner, extra_content, spec};
 use crate::replay::{
     DraftOrigin, HistoryScope, PendingQuestion, QuestionKind, ReducerCache, ReducerQuestion, ReducerReplies,
@@ -294,6 +294,11 @@ impl Renderer {
         let kept_head = head.kept(reference.as_ref(), (request, input.agent), cache);
         if reference.as_ref().is_some_and(|reference| reference.keeps_other_than(kept_head)) {
             return Ok((RenderStep::HeadChanged, None));
+        }
+        if let (Some(delta), Some(reference), Some(system)) = (&delta, &reference, &spec(provider.dialect).system)
+            && reference.leaves_out(system.name)
+        {
+            report.extend(unsent_system_findings(delta));
         }
         let is_kept_by_service = delta.is_some() && reference.as_ref().is_none_or(|reference| reference.continues);
         let context = ReasoningContext { history: Some(history), is_kept_by_service, agent: input.agent };

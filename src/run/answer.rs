@@ -137,6 +137,10 @@ fn service_mark(turn: &RunData, assembled: &Assembled, status: MessageStatus) ->
         mark.ends_chain =
             turn.setup().owner.restarts_if_lost() && service.is_some_and(|service| service.ends_when_refused);
     }
+    // The conversation may have calls of the part that did not arrive, and then refuses what is added.
+    if let Some(mark) = mark.as_mut().filter(|_| !is_whole && turn.setup().owner.restarts_if_lost()) {
+        mark.ends_chain = true;
+    }
     mark.filter(|mark| is_whole && is_link || mark.conversation.is_some())
 }
 

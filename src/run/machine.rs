@@ -9,7 +9,7 @@ use super::handoff::Handoff;
 use super::history_choice::HistoryChoice;
 use super::incoming_answer::PartialAnswer;
 use super::journal::JournalEntry;
-use super::next_state::{CallAttempt, FinalResult, NextState, is_run_lost, wrong_state};
+use super::next_state::{CallAttempt, EarlyStop, FinalResult, NextState, is_run_lost, wrong_state};
 use super::outcome::{RunOutcome, RunStatus};
 use super::persist_question::PersistQuestion;
 use super::replay_safety::RequestDelivery;
@@ -551,9 +551,10 @@ pub(super) fn enter(turn: &mut RunData, mut next: NextState, context: &mut RunCo
                 None => *next,
             },
             NextState::SendComposed(composed) => send(turn, composed, Vec::new()),
-            NextState::Send(request) => {
-                return RunState::AwaitingModel(Box::new(AwaitingModel::enter(turn, request, context)));
-            }
+            NextState::Send(request) => match AwaitingModel::enter(turn, request, context) {
+                Ok(state) => return RunState::AwaitingModel(Box::new(state)),
+                Err(error) => EarlyStop::failed(error).into(),
+            },
             NextState::PickUp(answer, not_before) => {
                 return RunState::AwaitingModel(Box::new(AwaitingModel::pick_up(turn, *answer, not_before, context)));
             }

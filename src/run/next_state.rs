@@ -125,6 +125,9 @@ pub(super) struct RetryPause {
     pub request: Option<ModelRequest>,
     /// The save of the pause, until it is done.
     pub save: Option<u64>,
+    /// True if the journal says when the pause ends, so that nothing was sent yet. For a conversation it says before
+    /// the request that this may have been sent: the clock of the next process may be behind.
+    pub is_before_sending: bool,
 }
 
 /// Why a run ends before its turn is complete.

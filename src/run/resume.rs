@@ -50,13 +50,16 @@ impl Run {
         } = stored;
         let stored = StoredTurn::from_history(&live, context.history);
         // A tool does not run if its result could not be sent.
-        calls.are_closed_elsewhere = Delta::new(&setup.owner, setup.provider.dialect, context.history, Some(&live))
-            .check_calls_are_open()
-            .is_err();
+        let delta = Delta::new(&setup.owner, setup.provider.dialect, context.history, Some(&live));
+        calls.are_closed_elsewhere = delta.check_calls_are_open().is_err();
+        // A request that began a conversation begins another one: what the first one has is in no conversation of the
+        // session.
+        let begins = setup.owner.began_here() && (restarts_chain || delta.response_id().is_none());
+        let appends = setup.owner.is_conversation() && !begins;
         let mut totals = TurnTotals { model_calls, usage, ..TurnTotals::default() };
         // Where nothing is picked up, the pause before that says nothing.
         let call_pause = pause.filter(|pause| !pause.is_pick_up);
-        let mut next = next_after(call_pause, setup.owner.is_conversation(), context.now);
+        let mut next = next_after(call_pause, appends, context.now);
         let is_answer = |last: &&Message| last.role == Role::Assistant && !last.source.is_of_provider();
         if let Some(last) = live.messages().last().filter(is_answer) {
             totals.response_id = last.answer.as_ref().and_then(|answer| answer.response_id.clone());
@@ -72,8 +75,7 @@ impl Run {
             next = NextState::SaveTurn(TurnEnd::Answer);
         }
         // A conversation has what it was sent, whether or not the answer was stored.
-        let may_have_sent = setup.owner.is_conversation()
-            && !live.messages().last().is_some_and(|last| has_unanswered_call(&live, last));
+        let may_have_sent = appends && !live.messages().last().is_some_and(|last| has_unanswered_call(&live, last));
         let mut turn = RunData::new(setup, live, stored, Report::new());
         turn.set_totals(totals);
         turn.set_request_delivery(delivery_of(may_have_sent, is_replay_safe));
@@ -119,7 +121,7 @@ fn next_after(pause: Option<StoredPause>, is_conversation: bool, now: Ms) -> Nex
     match pause {
         None => NextState::CallModel,
         Some(StoredPause { attempt, not_before, .. }) if not_before > now => {
-            NextState::Pause(RetryPause { attempt, not_before, request: None, save: None })
+            NextState::Pause(RetryPause { attempt, not_before, request: None, save: None, is_before_sending: true })
         }
         Some(_) if is_conversation => NextState::CallModel,
         Some(pause) => NextState::ResumeCall(CallAttempt { number: pause.attempt, not_before: None }),

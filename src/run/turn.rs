@@ -70,6 +70,8 @@ pub(super) struct RunData {
     new_owner: bool,
     /// What is known of the newest request to a service that keeps the conversation.
     request_delivery: RequestDelivery,
+    /// The conversation that the newest request continues at an address of its own.
+    addressed: Option<String>,
     /// True if the service does not continue the chain of responses any more, until it gives another response with an
     /// id.
     chain_is_restarted: bool,
@@ -106,6 +108,7 @@ impl RunData {
             kept_head: None,
             new_owner: false,
             request_delivery: RequestDelivery::Answered,
+            addressed: None,
             chain_is_restarted: false,
             handoffs: RunHandoffs::default(),
             history_choice: HistoryChoice::default(),
@@ -538,6 +541,10 @@ impl RunData {
 
     /// Returns the mark of an answer to the newest body: what the service has when it gives that answer.
     pub fn service_mark(&self, response_id: Option<&str>) -> Option<Box<ServiceMark>> {
+        // Another conversation than that of the request does not have what precedes it.
+        if self.addressed.as_deref().is_some_and(|asked| response_id != Some(asked)) {
+            return None;
+        }
         let mark = self.setup.owner.mark(response_id)?;
         let (until, pending, kept_head) = (self.history_end, self.held_back.clone(), self.kept_head);
         Some(Box::new(ServiceMark { until, pending, kept_head, ..mark }))

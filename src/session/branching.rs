@@ -191,7 +191,7 @@ impl OpenSession {
     /// store's own.
     pub async fn show_replacing(&self, id: &str, has_input: bool) -> Result<()> {
         match self.owner()? {
-            StateOwner::Session | StateOwner::Response { .. } => {}
+            StateOwner::Session | StateOwner::BegunConversation { .. } | StateOwner::Response { .. } => {}
             StateOwner::Conversation { .. } => {
                 return Err(Error::config(
                     "`replace`: the service keeps this conversation and cannot forget its end; open a session with \

@@ -156,6 +156,12 @@ fn mode_for_owner(session: &OpenSession, mode: CompactionMode) -> Result<Compact
         (StateOwner::Response { .. }, CompactionMode::PreviousResponseId) => {
             return Ok(CompactionMode::PreviousResponseId);
         }
+        (StateOwner::BegunConversation { .. }, CompactionMode::Auto | CompactionMode::Input) => {
+            return Ok(CompactionMode::Input);
+        }
+        (StateOwner::BegunConversation { .. }, _) => {
+            "the service does not shorten the conversations that the session begins; use `mode: \"input\"`, which begins another one with the summary"
+        }
         (StateOwner::Session, CompactionMode::Provider) => return Ok(CompactionMode::Provider),
         (StateOwner::Response { previous, .. }, mode) if previous.is_none() || is_held => {
             let is_by_provider = mode == CompactionMode::Provider;

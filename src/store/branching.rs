@@ -368,6 +368,7 @@ async fn read_shared(store: &dyn LogStore, log: &mut SessionLog) -> Result<()> {
     log.head.set_branch_state(state);
     log.head.overview.set_counters(log.head.next_seq, log.head.erased);
     log.history.set_chain_cut(log.head.chain_cut);
+    log.history.set_own_from(log.head.branch.first_own_seq());
     log.history.raise_highest_source(u64::try_from(log.head.source_high_water).ok());
     Ok(())
 }

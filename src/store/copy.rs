@@ -20,6 +20,7 @@ use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use crate::history::{History, HistoryEntry, LogRecord, ResultEntry};
 use crate::id::Seed;
+use crate::message::ServiceMark;
 use crate::session_head::{BranchState, HeadMark, Overview, Preview, SessionHead, StoredOwner, UnfinishedErasure};
 use crate::term_filter::TermFilter;
 use bytes::Bytes;
@@ -199,7 +200,7 @@ impl SessionArchive {
             has_deferred_compaction: cut.is_none() && state.has_deferred_compaction,
             last_request: if repeats_request { state.last_request.clone() } else { None },
             erased,
-            chain_cut: state.chain_cut.min(next_seq),
+            chain_cut: if has_begun_conversation(history) { next_seq } else { state.chain_cut.min(next_seq) },
             overview,
         });
         copied
@@ -235,6 +236,13 @@ impl SessionArchive {
         }
         Ok(rows.values().map(AuditRow::record).collect())
     }
+}
+
+/// Returns true if an answer is of a conversation that a session began at a service. The original goes on in it, and it
+/// may have what the copy lacks, so the copy begins another one.
+fn has_begun_conversation(history: &History) -> bool {
+    let marks = history.messages().iter().filter_map(|message| message.answer.as_ref()?.service_mark.as_deref());
+    marks.into_iter().any(ServiceMark::is_of_begun_conversation)
 }
 
 impl BranchLog {

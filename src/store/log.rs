@@ -412,6 +412,7 @@ impl SessionLog {
     pub(super) fn set_head(&mut self, head: SessionHead) {
         self.history.raise_highest_source(u64::try_from(head.source_high_water).ok());
         self.history.set_chain_cut(head.chain_cut);
+        self.history.set_own_from(head.branch.first_own_seq());
         self.head = head;
     }
 
@@ -571,6 +572,7 @@ impl SessionLog {
         self.history = read.history;
         self.history.raise_highest_source(u64::try_from(self.head.source_high_water).ok());
         self.history.set_chain_cut(self.head.chain_cut);
+        self.history.set_own_from(self.head.branch.first_own_seq());
         self.findings = read.findings;
         self.operations = read.operations;
         self.has_newer_records = read.has_newer_records;

@@ -3,6 +3,7 @@
 
 mod background_service;
 mod binding_provider;
+mod conversation_service;
 mod damaged_heads;
 mod interaction_service;
 mod owners;

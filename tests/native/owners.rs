@@ -1,9 +1,11 @@
 //! Owners of a conversation's state (R22 to R26): what goes to a service that keeps the conversation.
 
 mod async_tools;
+mod begun_conversations;
 mod bound_reasoning;
 mod caller;
 mod conflicts;
+mod conversation_interleavings;
 mod erasures;
 mod filters;
 mod interaction_interleavings;

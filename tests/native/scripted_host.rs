@@ -32,6 +32,7 @@ use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::pin;
+use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 pub const SEED: Seed = Seed(7);
@@ -102,6 +103,8 @@ pub struct Host<'s> {
     pub asked: Vec<Value>,
     /// The bodies of all requests, as they were offered.
     pub sent: Vec<Vec<u8>>,
+    /// The address of the newest request.
+    pub url: Rc<RefCell<String>>,
     /// Every tool that ran: call id, invocation, attempt.
     pub ran: Vec<(String, String, u32)>,
     /// Tool effects of this run that are started.
@@ -217,6 +220,7 @@ impl<'s> Host<'s> {
             redacts_late_results: false,
             asked: Vec::new(),
             sent: Vec::new(),
+            url: Rc::default(),
             ran: Vec::new(),
             started: Vec::new(),
             waits: Vec::new(),
@@ -391,7 +395,8 @@ impl<'s> Host<'s> {
             let at = if effects.len() > 1 { (self.pick)(effects.len()) % effects.len() } else { 0 };
             let effect = effects.get(at)?.clone();
             match effect.kind {
-                EffectKind::CallModel { body, stream, dialect, .. } => {
+                EffectKind::CallModel { url, body, stream, dialect, .. } => {
+                    *self.url.borrow_mut() = url;
                     self.sent.push(body.to_vec());
                     let body: Value = serde_json::from_slice(&body).unwrap();
                     valid(&body, dialect);

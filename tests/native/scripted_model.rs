@@ -199,7 +199,7 @@ pub fn valid(body: &Value, dialect: Dialect) {
     // requests.
     let references = ["previous_response_id", "conversation", "previous_interaction_id"];
     let is_delta = references.iter().any(|member| body.get(member).is_some()) || body["thread"]["type"] == "continue";
-    if dialect == Dialect::Gemini || is_delta {
+    if matches!(dialect, Dialect::Gemini | Dialect::MistralConversations) || is_delta {
         return;
     }
     let body = &scripted_responses::as_chat(&scripted_responses::without_async_calls(body));

@@ -9,6 +9,7 @@ mod annotations;
 mod automatic_compaction;
 #[cfg(not(target_arch = "wasm32"))]
 mod backup;
+mod begun_conversations;
 mod branch_views;
 mod branches;
 mod conversations;

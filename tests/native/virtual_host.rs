@@ -279,6 +279,8 @@ pub struct Heard {
     pub ran: Vec<(String, String)>,
     /// The bodies of the requests that were answered.
     pub asked: Vec<Value>,
+    /// The address of the newest request.
+    pub url: String,
 }
 
 impl Process {
@@ -366,9 +368,10 @@ impl Process {
     ) -> Result<(), Error> {
         let answer = |reply| run.answer(effect.into(), reply);
         match kind {
-            EffectKind::CallModel { body, dialect, .. } => {
+            EffectKind::CallModel { url, body, dialect, .. } => {
                 let body: Value = serde_json::from_slice(&body).unwrap();
                 valid(&body, dialect);
+                self.heard.borrow_mut().url = url;
                 let (status, said) = match model(&body) {
                     Answer::Say(say) => (200, say.body(dialect)),
                     Answer::Status(status, _, said) => (status, said.into_bytes()),

@@ -735,6 +735,9 @@ export async function refused(rethread: Rethread, session: Session): Promise<voi
   await rethread.session("s", { persistence: "turn" });
   await rethread.session("s", { owner: { kind: "response", auto: true, onLost: "fail" } });
   await rethread.session("s", { owner: { kind: "response", previousResponseId: "msg_1", onLost: "fail" } });
+  await rethread.session("s", { owner: { kind: "conversation", auto: true, onLost: "fail" } });
+  // @ts-expect-error A conversation that other code began is not begun again.
+  await rethread.session("s", { owner: { kind: "conversation", conversationId: "conv_1", auto: true } });
   // @ts-expect-error the session lacks what came before
   await rethread.session("s", { owner: { kind: "response", previousResponseId: "msg_1", onLost: "restart" } });
   // @ts-expect-error only a chain is lost

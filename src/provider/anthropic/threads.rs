@@ -14,6 +14,7 @@ const CONTINUE: &str = "continue";
 
 pub(super) const SERVICE_STATE: ServiceState = ServiceState {
     conversation: None,
+    begun_conversation: None,
     chain: ChainForm {
         member: THREAD,
         continued,

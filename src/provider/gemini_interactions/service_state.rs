@@ -17,6 +17,7 @@ pub(super) const STORE: &str = "store";
 
 pub(super) const SERVICE_STATE: ServiceState = ServiceState {
     conversation: None,
+    begun_conversation: None,
     chain: ChainForm {
         member: PREVIOUS_INTERACTION,
         continued: |id| JsonStr::new(id).to_json(),

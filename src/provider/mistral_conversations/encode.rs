@@ -8,7 +8,7 @@ use crate::json::{ArrayWriter, Json, JsonKind, JsonStr, ObjectWriter, push_text}
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
 use crate::provider::listed_parts::{continues_item, grouped_by_item, write_item};
 use crate::provider::neutral::{MessageText, input_text, is_content_part, result_text, text_of};
-use crate::provider::spec::{EncodeContext, Wire, call_ids, tool_name};
+use crate::provider::spec::{EncodeContext, Wire, call_ids, id_of_service, tool_name};
 use crate::provider::wire_template::{write_filled, write_part, write_template};
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
 use crate::tool::{Arguments, ToolInvocation};
@@ -19,8 +19,14 @@ const SHOWN_NEXT: &str = "The result is shown in the next message.";
 /// Writes a message and the results of its calls. An empty message is omitted.
 pub(super) fn encode(wire: &mut Wire<'_>, item: &DraftMessage<'_>, context: &mut EncodeContext<'_>) {
     let content = if is_native(item.message) { &OWN_CONTENT } else { &CONTENT };
-    let ids = call_ids(content, &item.calls);
+    let ids: Vec<JsonStr> = if item.is_acknowledged {
+        item.calls.iter().map(|call| id_of_service(content, call.invocation)).collect()
+    } else {
+        call_ids(content, &item.calls)
+    };
     match item.message.role {
+        // The service has the message and its calls.
+        _ if item.is_acknowledged => {}
         Role::Assistant if is_native(item.message) => encode_native_answer(wire, item, &ids, context.report),
         Role::Assistant => encode_foreign_answer(wire, item, &ids, context.report),
         _ => encode_input(wire, item.message, context.report),

@@ -19,6 +19,7 @@ mod recognizer;
 mod remedies;
 mod rules;
 mod sent_form;
+mod service_state;
 mod spec;
 mod stream;
 mod system;

@@ -1,5 +1,6 @@
 //! Where a conversation has the parameters that dialects share.
 
+use super::service_state::{CONVERSATION, STORE};
 use super::{MistralConversations, completion_args};
 use crate::json::{JsonRef, ObjectWriter};
 use crate::provider::request::{Parameter, nested_schema};
@@ -60,11 +61,10 @@ impl ParameterCodec for MistralConversations {
     }
 }
 
-const STORE: &str = "store";
-
 /// The members of a request that continues a conversation (client-ts, `ConversationAppendRequest` and
-/// `ConversationRestartRequest`).
-const CONTINUING: [&str; 9] = [
+/// `ConversationRestartRequest`), and its conversation.
+const CONTINUING: [&str; 10] = [
+    CONVERSATION,
     STORE,
     "stream",
     "handoff_execution",

@@ -2,6 +2,7 @@
 
 use super::completion_args::CHOICE_PLACE;
 use super::content::CONTENT;
+use super::service_state::{CONVERSATION, SERVICE_STATE};
 use super::system::{INSTRUCTIONS, SYSTEM};
 use super::{MistralConversations, decode, parameters, remedies, rules, stream};
 use crate::message::Dialect;
@@ -12,7 +13,7 @@ use crate::provider::spec::{BodyProfile, DialectSpec, ItemFormat, ModelTable, Pr
 pub(crate) static SPEC: DialectSpec = DialectSpec {
     body: BodyProfile {
         placeholder_message: r#"{"type":"message.input","role":"user","content":"."}"#,
-        reserved_members: &["inputs", INSTRUCTIONS],
+        reserved_members: &["inputs", INSTRUCTIONS, CONVERSATION],
         credential_members: &[&["tools", "*", "authorization"], &["tools", "*", "headers"]],
         // Members of the bodies of other dialects. Mistral rejects what its schema does not name: "Extra inputs are not
         // permitted".
@@ -81,7 +82,7 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
     system: Some(SYSTEM),
     sdk_request: None,
     reasoning_dropping: None,
-    service_state: None,
+    service_state: Some(SERVICE_STATE),
     provider_compaction: None,
     paused_turns: None,
     resumable_answers: None,

@@ -129,8 +129,8 @@ fn event_of(kind: &str) -> Option<EntryEvent> {
 }
 
 impl ConversationAssembler {
-    /// Each request begins a conversation, which the answer names whether it is kept or not. No request refers to it,
-    /// so its id is that of the response.
+    /// A request begins a conversation or appends to one. The answer names it, kept or not, and nothing else of its
+    /// own: the id is that of the response.
     fn read_conversation(&mut self, data: JsonRef<'_>) {
         if let Some(id) = non_empty_text(data.get("conversation_id")) {
             self.meta.id = Some(id.into_owned());

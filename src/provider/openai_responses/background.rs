@@ -7,16 +7,13 @@
 //! 2828, 2026-01-22). With `"store": false` it rejects the request.
 
 use crate::clock::Ms;
-use crate::provider::request::percent_encoded;
+use crate::provider::request::{percent_encoded, resource_address};
 use crate::provider::spec::{AnswerForm, ResumableAnswers, ResumedAnswer};
 
 pub(super) const BACKGROUND_ANSWERS: ResumableAnswers = ResumableAnswers { address, is_pending, poll_ms: POLL_MS };
 
 /// The guide's example asks every two seconds.
 const POLL_MS: Ms = 2_000;
-
-/// The longest id of a response, in bytes.
-const LONGEST_ID: usize = 256;
 
 fn is_pending(status: &str) -> bool {
     matches!(status, "queued" | "in_progress")
@@ -25,14 +22,7 @@ fn is_pending(status: &str) -> bool {
 /// `https://…/responses?api-version=1` becomes `https://…/responses/resp_1?api-version=1&stream=true&starting_after=7`.
 fn address(answer: &ResumedAnswer<'_>) -> Option<String> {
     let ResumedAnswer { request_url, params, response, form } = *answer;
-    // The id becomes a part of an address to which credentials are sent.
-    let is_of_id = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-    if response.is_empty() || response.len() > LONGEST_ID || !response.bytes().all(is_of_id) {
-        return None;
-    }
-    let without_fragment = request_url.split_once('#').map_or(request_url, |(url, _)| url);
-    let (path, query) = without_fragment.split_once('?').unwrap_or((without_fragment, ""));
-    let mut members: Vec<String> = query.split('&').filter(|member| !member.is_empty()).map(str::to_owned).collect();
+    let mut members = Vec::new();
     // What is included besides is chosen anew in each request.
     let included = params.get("include").into_iter().flat_map(|list| list.items());
     members.extend(
@@ -42,8 +32,7 @@ fn address(answer: &ResumedAnswer<'_>) -> Option<String> {
         members.push("stream=true".to_owned());
         members.extend(after.map(|number| format!("starting_after={number}")));
     }
-    let separator = if members.is_empty() { "" } else { "?" };
-    Some(format!("{}/{response}{separator}{}", path.trim_end_matches('/'), members.join("&")))
+    resource_address(request_url, response, members)
 }
 
 #[cfg(test)]

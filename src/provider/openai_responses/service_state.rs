@@ -9,6 +9,7 @@ pub(super) const PREVIOUS_RESPONSE: &str = "previous_response_id";
 
 pub(super) const SERVICE_STATE: ServiceState = ServiceState {
     conversation: Some(CONVERSATION),
+    begun_conversation: None,
     chain: ChainForm {
         member: PREVIOUS_RESPONSE,
         continued: |id| JsonStr::new(id).to_json(),

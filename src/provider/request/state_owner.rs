@@ -32,10 +32,31 @@ pub(crate) fn check_owner(spec: &DialectSpec, provider: &ProviderRequest, owner:
             provider.dialect.as_str()
         )));
     }
+    match (&service.begun_conversation, owner) {
+        (None, StateOwner::BegunConversation { .. }) => {
+            return Err(Error::config(format!(
+                "no request of the dialect \"{}\" begins a conversation; pass the `conversationId` of one that the service has, or use \
+                 `owner: {{ kind: \"response\", auto: true }}`",
+                provider.dialect.as_str()
+            )));
+        }
+        (Some(_), StateOwner::Response { .. }) => {
+            return Err(Error::config(format!(
+                "services of the dialect \"{}\" have conversations, and no chains of responses; use `owner: {{ kind: \"conversation\", auto: \
+                 true }}`",
+                provider.dialect.as_str()
+            )));
+        }
+        (Some(_), StateOwner::Conversation { id }) => {
+            service.address_of(&provider.url, id)?;
+        }
+        _ => {}
+    }
+    let needs_store = !owner.is_conversation() || service.begun_conversation.is_some();
     let store = spec.parameters.place(Parameter::Store).and_then(|name| provider.params.view().find(name));
-    if !owner.is_conversation() && store.and_then(JsonRef::as_bool) == Some(false) {
+    if needs_store && store.and_then(JsonRef::as_bool) == Some(false) {
         return Err(Error::config(
-            "`params.store` is false, so no later request can continue the response; leave it out, or use `owner: { kind: \"session\" }`",
+            "`params.store` is false, so no later request can continue what the service has; leave it out, or use `owner: { kind: \"session\" }`",
         ));
     }
     let background = provider.params.view().find(BACKGROUND).and_then(JsonRef::as_bool);

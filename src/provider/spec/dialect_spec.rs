@@ -103,6 +103,12 @@ impl DialectSpec {
         self.service_state.as_ref().is_some_and(|service| (service.is_kept)(part))
     }
 
+    /// Returns true if requests begin conversations at the service, which later ones continue at an address of
+    /// their own.
+    pub fn begins_conversations(&self) -> bool {
+        self.service_state.as_ref().is_some_and(|service| service.begun_conversation.is_some())
+    }
+
     /// Returns what the provider expects after an answer with this finish reason. `params` are those of the request.
     pub fn pause_after(&self, finish_reason: &str, params: JsonRef<'_>) -> Option<Pause> {
         self.paused_turns.as_ref().and_then(|paused| (paused.pause_after)(finish_reason, params))

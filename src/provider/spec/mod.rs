@@ -1,8 +1,10 @@
 //! What a dialect is: [`DialectSpec`], one static a folder, and the parts of it.
 
+mod begun_conversation;
 mod body_profile;
 mod call_ids;
 mod content_profile;
+mod conversation_address;
 mod dialect_spec;
 mod item_format;
 mod message_codec;
@@ -22,6 +24,7 @@ mod system_member;
 mod tool_codec;
 mod wire;
 
+pub(crate) use begun_conversation::BegunConversation;
 pub(crate) use body_profile::BodyProfile;
 pub use call_ids::tool_name;
 pub(crate) use call_ids::{call_id, call_ids, id_of_service};

@@ -1,5 +1,6 @@
 //! What a service keeps of conversations.
 
+use super::begun_conversation::BegunConversation;
 use crate::error::{Error, ErrorCode};
 use crate::json::{Json, JsonRef};
 use crate::message::Part;
@@ -10,6 +11,8 @@ use crate::provider::stream::WireError;
 pub(crate) struct ServiceState {
     /// The member of a body that holds the id of a conversation; `None` if the service has none that are named.
     pub conversation: Option<&'static str>,
+    /// How a request begins a conversation at the service, if one does: it has no chains of responses then.
+    pub begun_conversation: Option<BegunConversation>,
     pub chain: ChainForm,
     /// The header that requests need, a list, and the value in it.
     pub header: Option<(&'static str, &'static str)>,
@@ -57,6 +60,8 @@ pub(crate) enum StateRefusal {
     Locked,
     /// The service no longer has the response that the request continues.
     ResponseMissing,
+    /// The service no longer has the conversation that the request continues.
+    ConversationMissing,
     /// The service does not continue the response, although it has it.
     NotContinued,
     /// Another request has continued the response, and only one can.
@@ -74,6 +79,9 @@ impl StateRefusal {
         Some(match self {
             Self::ResponseMissing => {
                 "the service does not have the response any more that the request continues; the request is sent again with the history"
+            }
+            Self::ConversationMissing => {
+                "the service does not have the conversation any more; the request is sent again with the history, as another one"
             }
             Self::NotContinued => {
                 "the service refuses to continue the response; the request is sent again with the history, as another chain"
@@ -94,34 +102,48 @@ impl StateRefusal {
     /// Returns the error of a request that was refused so, and does not begin the chain again: it says what to do.
     pub fn explain(self, error: Error, owner: &StateOwner) -> Error {
         let is_lost = owner.fails_if_lost() && self.ends_chain();
-        let advice = if is_lost && owner.began_here() { self.advice_of_lost() } else { self.advice() };
+        let advice =
+            if is_lost && owner.began_here() { self.advice_of_lost(owner) } else { self.advice(owner).to_owned() };
         let message = format!("{}; {advice}", error.message);
         let error = error.with_message(message);
         if is_lost { error.with_code(ErrorCode::ChainLost) } else { error }
     }
 
+    /// Returns true for the refusal of a response or a conversation that the request names.
+    fn is_of_named(self) -> bool {
+        matches!(self, Self::ResponseMissing | Self::ConversationMissing | Self::NotContinued)
+    }
+
     /// Returns true if the service will not continue the chain with this request, whenever it is sent again.
     fn ends_chain(self) -> bool {
-        matches!(self, Self::ResponseMissing | Self::NotContinued | Self::ResponseContinued | Self::HeadChanged)
+        self.is_of_named() || matches!(self, Self::ResponseContinued | Self::HeadChanged)
     }
 
     /// Returns what to do if the application does not want the chain to begin again.
-    fn advice_of_lost(self) -> &'static str {
+    fn advice_of_lost(self, owner: &StateOwner) -> String {
+        let (kind, chain) = (owner.kind(), if owner.is_conversation() { "conversation" } else { "chain" });
         match self {
-            Self::HeadChanged => {
-                "resume the run with the instructions, tools and parameters that the chain began with; or, to send the history as another \
-                 chain, open the session with `owner: { kind: \"response\", auto: true }` first"
-            }
-            _ => {
-                "the owner's `onLost` is \"fail\", so the history was not sent again; to send it as another chain, open the session with \
-                 `owner: { kind: \"response\", auto: true }` and resume the run"
-            }
+            Self::HeadChanged => format!(
+                "resume the run with the instructions, tools and parameters that the {chain} began with; or, to send the history as another \
+                 {chain}, open the session with `owner: {{ kind: \"{kind}\", auto: true }}` first"
+            ),
+            _ => format!(
+                "the owner's `onLost` is \"fail\", so the history was not sent again; to send it as another {chain}, open the session with \
+                 `owner: {{ kind: \"{kind}\", auto: true }}` and resume the run"
+            ),
         }
     }
 
     /// Returns what to do if the chain cannot begin again.
-    fn advice(self) -> &'static str {
+    fn advice(self, owner: &StateOwner) -> &'static str {
         match self {
+            Self::ConversationMissing if owner.began_here() => {
+                "the service has none of the conversations that it began for the session; look at the address of the request"
+            }
+            Self::ConversationMissing => {
+                "the session lacks what other programs said in it, so it cannot begin it again; open it with `owner: { kind: \"session\" }`, and \
+                 then with another conversation, or go on with the history"
+            }
             Self::Locked => "another request holds the conversation; resume the run when that one has ended",
             Self::ResponseMissing | Self::NotContinued | Self::ResponseContinued => {
                 "the session lacks what came before its `previousResponseId`, so it cannot begin the chain again; open it with the id of \
@@ -145,11 +167,6 @@ pub(crate) fn changed_head(owner: &StateOwner) -> Error {
 }
 
 impl ServiceState {
-    /// Returns true if the service keeps instructions and tools with a chain.
-    pub fn keeps_head(&self) -> bool {
-        !self.chain.kept_members.is_empty()
-    }
-
     /// Returns true for a body that continues a chain.
     fn continues(&self, body: JsonRef<'_>) -> bool {
         body.get(self.chain.member).is_some_and(|value| self.chain.begun != Some(value.as_raw()))
@@ -166,8 +183,7 @@ impl ServiceState {
         let refusal = (self.refusal)(status, error.code.as_deref().unwrap_or_default(), &error.message)?;
         let text = std::str::from_utf8(body).unwrap_or_default();
         let names_response = || JsonRef::parse(text).is_ok_and(|body| self.continues(body));
-        let is_of_response = matches!(refusal, StateRefusal::ResponseMissing | StateRefusal::NotContinued);
-        (!is_of_response || names_response()).then_some(refusal)
+        (!refusal.is_of_named() || names_response()).then_some(refusal)
     }
 
     /// Returns the members of a body that refer to messages which the provider stores.

@@ -6,7 +6,7 @@ use crate::finding::{Finding, FindingCode};
 use crate::history::{HistoryEntry, free_id};
 use crate::json::fits_memory;
 use crate::message::{Message, MessageStatus};
-use crate::owner::{ConversationCheck, check_conversation};
+use crate::owner::{ConversationCheck, check_continued, check_conversation};
 use crate::provider::{AnswerStatus, Assembled, Pause, StateRefusal, StreamAssembler, StreamEvent, read_whole, spec};
 use crate::run::answer::{AnsweredCall, answer_message, cut_error, message_without_parts, refusal_of, refused_request};
 use crate::run::context::RunContext;
@@ -20,6 +20,7 @@ use crate::run::replay_safety::{ReplaySafety, RequestDelivery, RequestEvidence, 
 use crate::run::response_limit::{declared_length, response_too_large};
 use crate::run::retry::{ReplayQuestion, requested_wait};
 use crate::run::setup::OnStop;
+use crate::run::state::addressed_request::AddressedRequest;
 use crate::run::state::awaiting_retry::{begin_pause, unsafe_replay};
 use crate::run::state::background_call::BackgroundCall;
 use crate::run::state::chain_restart::restart_refused_chain;
@@ -76,14 +77,19 @@ enum ReceivedResponse {
 
 impl AwaitingModel {
     /// Offers a `call_model`.
-    pub fn enter(turn: &mut RunData, request: ModelRequest, context: &RunContext<'_>) -> Self {
+    ///
+    /// # Errors
+    /// `config_invalid` for a conversation whose id cannot be a part of the address.
+    pub fn enter(turn: &mut RunData, request: ModelRequest, context: &RunContext<'_>) -> Result<Self> {
+        let AddressedRequest { url, body, conversation } = AddressedRequest::new(turn, &request)?;
+        turn.set_addressed(conversation);
         let provider = &turn.setup().provider;
         let kind = EffectKind::CallModel {
             dialect: provider.dialect,
             method: Method::Post,
-            url: provider.url.clone(),
+            url,
             headers: request_headers(turn, context),
-            body: request.body.clone(),
+            body,
             stream: provider.stream,
             repeatable: !request.is_stateful,
             not_before: request.attempt.not_before,
@@ -96,7 +102,7 @@ impl AwaitingModel {
         let count = history.id_count() + live.id_count();
         let message_id = free_id(context.ids.new_id(), count, &|id| history.has_id(id) || live.has_id(id));
         let (asked_at, response) = (context.now, ReceivedResponse::None);
-        Self { request, message_id, asked_at, received: 0, response, shown: None, background: None }
+        Ok(Self { request, message_id, asked_at, received: 0, response, shown: None, background: None })
     }
 
     /// Returns the answer that is coming in, as it is shown.
@@ -368,7 +374,8 @@ impl AwaitingModel {
         let save = turn.save(SaveKind::Write(vec![JournalEntry::Healed { refused, restarts_chain: false }]));
         let request = ModelRequest { body: Rc::new(body), ..self.request.clone() };
         let attempt = request.attempt.number;
-        Some(NextState::Pause(RetryPause { attempt, not_before: now, request: Some(request), save: Some(save) }))
+        let (request, save) = (Some(request), Some(save));
+        Some(NextState::Pause(RetryPause { attempt, not_before: now, request, save, is_before_sending: false }))
     }
 
     /// Handles the host's report that the request failed.
@@ -418,7 +425,7 @@ impl AwaitingModel {
             turn.uncount_model_call();
         }
         let (attempt, not_before) = (self.request.attempt.number + 1, context.now.saturating_add(ms));
-        let pause = RetryPause { attempt, not_before, request, save: None };
+        let pause = RetryPause { attempt, not_before, request, save: None, is_before_sending: false };
         if safety == ReplaySafety::Safe {
             return begin_pause(turn, pause, error);
         }
@@ -443,6 +450,7 @@ impl AwaitingModel {
         container: Option<String>,
         context: &RunContext<'_>,
     ) -> NextState {
+        let assembled = turn.with_conversation(assembled);
         let provider = &turn.setup().provider;
         let reason = assembled.finish_reason.as_deref().unwrap_or_default();
         let pause = spec(provider.dialect).pause_after(reason, provider.params.view());
@@ -507,8 +515,17 @@ impl StateBehavior for AwaitingModel {
 /// Compares the conversation of an answer with the owner of the state; returns the error that fails the run, before
 /// anything of the answer is stored.
 fn check_owner_of_answer(turn: &mut RunData, assembled: &Assembled) -> Option<Error> {
-    let setup = turn.setup();
-    match check_conversation(&setup.owner, assembled.conversation_id.as_deref(), setup.on_conflict) {
+    let (setup, returned) = (turn.setup(), assembled.conversation_id.as_deref());
+    if let Some(error) = turn.addressed().and_then(|asked| check_continued(asked, returned)) {
+        return Some(error);
+    }
+    if let (Some(service), Some(id)) = (&spec(setup.provider.dialect).service_state, returned)
+        && service.begun_conversation.is_some()
+        && let Err(error) = service.address_of(&setup.provider.url, id)
+    {
+        return Some(error);
+    }
+    match check_conversation(&setup.owner, returned, setup.on_conflict) {
         ConversationCheck::Consistent => {}
         ConversationCheck::Warn(text) => turn.warn(Finding::warning(FindingCode::ConversationConflict, text)),
         ConversationCheck::ChangeOwner(owner) => turn.change_owner(owner),

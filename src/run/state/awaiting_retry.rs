@@ -54,16 +54,22 @@ impl AwaitingRetry {
         if !approved {
             return Some(EarlyStop::failed(unsafe_replay(&error)).into());
         }
-        let RetryPause { attempt, not_before, request, .. } = &self.pause;
-        let pause = RetryPause { attempt: *attempt, not_before: *not_before, request: request.clone(), save: None };
+        let pause = RetryPause { request: self.pause.request.clone(), ..self.pause };
         Some(begin_pause(turn, pause, error))
     }
 
     /// Returns the next attempt, if the `wait` was answered and the pause is saved.
-    fn next_call(&self, now: Ms) -> Option<NextState> {
-        let RetryPause { attempt, not_before, request, save } = &self.pause;
-        let attempt = CallAttempt { number: *attempt, not_before: Some(*not_before).filter(|end| *end > now) };
-        (self.has_waited && save.is_none()).then(|| match request {
+    fn next_call(&mut self, turn: &mut RunData, now: Ms) -> Option<NextState> {
+        if !self.has_waited || self.pause.save.is_some() {
+            return None;
+        }
+        let number = self.pause.attempt;
+        if std::mem::take(&mut self.pause.is_before_sending) && turn.setup().owner.is_conversation() {
+            self.pause.save = Some(save_retry(turn, number, SENT_AT_ONCE));
+            return None;
+        }
+        let attempt = CallAttempt { number, not_before: Some(self.pause.not_before).filter(|end| *end > now) };
+        Some(match &self.pause.request {
             Some(request) => NextState::Send(ModelRequest { attempt, ..request.clone() }),
             None => NextState::ResumeCall(attempt),
         })
@@ -83,7 +89,7 @@ impl StateBehavior for AwaitingRetry {
         };
         turn.close_effects();
         self.has_waited = true;
-        Ok(self.next_call(context.now))
+        Ok(self.next_call(turn, context.now))
     }
 
     fn awaits(&self, save: u64) -> bool {
@@ -91,9 +97,9 @@ impl StateBehavior for AwaitingRetry {
         self.pause.save == Some(save)
     }
 
-    fn saved(&mut self, _done: DoneSave, _turn: &mut RunData, context: &RunContext<'_>) -> Option<NextState> {
+    fn saved(&mut self, _done: DoneSave, turn: &mut RunData, context: &RunContext<'_>) -> Option<NextState> {
         self.pause.save = None;
-        self.next_call(context.now)
+        self.next_call(turn, context.now)
     }
 
     fn save_failed(&self, _save: u64, turn: &mut RunData, failure: Error) -> Option<NextState> {
@@ -112,20 +118,23 @@ const SENT_AT_ONCE: Ms = 0;
 /// Announces a pause, and stores its end: after a kill the run waits for it too.
 pub fn begin_pause(turn: &mut RunData, pause: RetryPause, error: Error) -> NextState {
     let RetryPause { attempt, not_before: at, .. } = pause;
-    // A request that an approval repeats is sent at once.
-    let not_before = if pause.request.is_some() { at } else { SENT_AT_ONCE };
-    let save = turn.save(SaveKind::Write(vec![JournalEntry::Retrying { attempt, not_before, is_pick_up: false }]));
+    // What an earlier process may have sent, and an approval repeats, is sent at once.
+    let is_before_sending = pause.request.is_some();
+    let save = save_retry(turn, attempt, if is_before_sending { at } else { SENT_AT_ONCE });
     turn.emit(RunEvent::Retrying { attempt, at, error });
-    NextState::Pause(RetryPause { save: Some(save), ..pause })
+    NextState::Pause(RetryPause { save: Some(save), is_before_sending, ..pause })
+}
+
+fn save_retry(turn: &mut RunData, attempt: u32, not_before: Ms) -> u64 {
+    turn.save(SaveKind::Write(vec![JournalEntry::Retrying { attempt, not_before, is_pick_up: false }]))
 }
 
 /// Repeats a request that a conversation does not have. The `Retrying` entry is written first: if this process dies
 /// after that, the request may have been sent.
 pub fn repeat_undelivered(turn: &mut RunData, now: Ms) -> NextState {
     let attempt = CallAttempt::FIRST.number;
-    let entry = JournalEntry::Retrying { attempt, not_before: SENT_AT_ONCE, is_pick_up: false };
-    let save = turn.save(SaveKind::Write(vec![entry]));
-    NextState::Pause(RetryPause { attempt, not_before: now, request: None, save: Some(save) })
+    let save = Some(save_retry(turn, attempt, SENT_AT_ONCE));
+    NextState::Pause(RetryPause { attempt, not_before: now, request: None, save, is_before_sending: false })
 }
 
 /// Repeats a request of a conversation that an earlier process may have sent, if the application approves.
@@ -134,7 +143,7 @@ pub fn repeat_unconfirmed(turn: &RunData, now: Ms) -> NextState {
     let error = Error::new(ErrorCode::ModelError, message);
     match turn.setup().retry.approve_unsafe_replay.clone() {
         Some(callback) => {
-            let pause = RetryPause { attempt: 2, not_before: now, request: None, save: None };
+            let pause = RetryPause { attempt: 2, not_before: now, request: None, save: None, is_before_sending: false };
             NextState::AskReplay(pause, ReplayQuestion { callback, status: None, error })
         }
         None => EarlyStop::failed(unsafe_replay(&error)).into(),
@@ -236,7 +245,7 @@ mod tests {
         let is_stateful = turn.setup().owner.is_stateful();
         let attempt = CallAttempt { number, not_before: None };
         let request = ModelRequest { attempt, body: Rc::new(Vec::new()), is_stateful };
-        let mut state = AwaitingModel::enter(turn, request, &context);
+        let mut state = AwaitingModel::enter(turn, request, &context).unwrap();
         replies
             .into_iter()
             .find_map(|reply| state.reply(turn, AnsweredEffect { effect: "e", reply }, &context).unwrap())

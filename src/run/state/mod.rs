@@ -1,5 +1,6 @@
 //! The states of a run, one file each. A state owns its data, and returns the state that follows.
 
+mod addressed_request;
 mod awaiting_answer_save;
 mod awaiting_body;
 mod awaiting_end_save;

@@ -2,6 +2,7 @@
 
 use super::RunData;
 use crate::owner::StateOwner;
+use crate::provider::{Assembled, spec};
 
 impl RunData {
     /// Returns the owner to build the next request for: the session while a chain is restarted, so that the request
@@ -21,6 +22,26 @@ impl RunData {
         let restarts = self.setup.owner.restarts_if_lost() && !self.chain_is_restarted;
         self.chain_is_restarted |= restarts;
         restarts
+    }
+
+    /// Sets the conversation that the newest request continues at an address of its own.
+    pub fn set_addressed(&mut self, conversation: Option<String>) {
+        self.addressed = conversation;
+    }
+
+    /// Returns the conversation that the newest request continues at an address of its own.
+    pub fn addressed(&self) -> Option<&str> {
+        self.addressed.as_deref()
+    }
+
+    /// Returns an answer with the conversation that it names, where the service begins one with each request that names
+    /// none: kept or not, so only an owner makes it a conversation of the session.
+    pub fn with_conversation(&self, assembled: Assembled) -> Assembled {
+        let begins = spec(self.setup.provider.dialect).begins_conversations();
+        if !(begins && self.setup.owner.is_conversation()) {
+            return assembled;
+        }
+        Assembled { conversation_id: assembled.response_id.clone(), ..assembled }
     }
 
     /// Uncounts a model call that was refused, and is made with another request.

@@ -137,7 +137,9 @@ impl From<StateOwner> for OwnerResult {
         match owner {
             StateOwner::Session | StateOwner::Caller => result,
             StateOwner::Conversation { id } => Self { conversation_id: Some(id), ..result },
-            StateOwner::Response { previous: None, .. } => Self { auto: Some(true), ..result },
+            StateOwner::BegunConversation { .. } | StateOwner::Response { previous: None, .. } => {
+                Self { auto: Some(true), ..result }
+            }
             StateOwner::Response { previous, .. } => Self { previous_response_id: previous, ..result },
         }
     }

@@ -119,6 +119,42 @@ fn r27_an_answer_that_could_not_be_stored_is_not_asked_for_again() {
 }
 
 #[test]
+fn r27_what_was_repeated_once_is_not_sent_again_by_a_process_whose_clock_is_behind() {
+    let store = MemoryStore::default();
+    let mut service = Service::new(rounds(0)).with_conversation("conv_1");
+    let mut setup = owned("r1", conversation());
+    setup.retry.backoff_ms = 60_000;
+    let mut host = Host::open(&store, "s", "h");
+    host.start(setup.clone(), "Go").unwrap();
+    let mut requests = 0;
+    // The service refuses the first request, so the run waits and sends it again; then the process dies.
+    let died = host.drive(|body| {
+        requests += 1;
+        let answer = if requests == 1 { refused(429) } else { service.answer(body) };
+        if requests == 2 { Answer::Hang } else { answer }
+    });
+    assert!(died.is_none() && requests == 2);
+    let mut host = Host::open(&store, "s", "h2");
+    host.resume(setup).unwrap();
+    let outcome = host.drive(|body| panic!("sent again: {body}")).unwrap();
+    assert_eq!((outcome.error.unwrap().code, questions(&service)), (ErrorCode::ReplayUnsafe, 1));
+    // One that dies in the pause has sent nothing.
+    let (store, mut service) = (MemoryStore::default(), Service::new(rounds(0)).with_conversation("conv_1"));
+    let mut setup = owned("r1", conversation());
+    setup.retry.backoff_ms = 60_000;
+    let mut host = Host::open(&store, "s", "h");
+    host.start(setup.clone(), "Go").unwrap();
+    // It stores the run and the pause.
+    host.writes_left = Some(2);
+    assert!(host.drive(|_| refused(429)).is_none());
+    let mut host = Host::open(&store, "s", "h2");
+    host.resume(setup).unwrap();
+    let outcome = host.drive(|body| service.answer(body)).unwrap();
+    assert_eq!((outcome.status, questions(&service)), (RunStatus::Finished, 1));
+    assert!(host.waits.iter().sum::<u64>() > 30_000, "{:?}", host.waits);
+}
+
+#[test]
 fn r27_results_that_a_conversation_may_have_are_not_sent_again_without_approval() {
     for persistence in [Persistence::Run, Persistence::Call, Persistence::Result] {
         let store = MemoryStore::default();

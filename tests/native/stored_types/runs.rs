@@ -138,7 +138,7 @@ fn r18_records_of_answers_in_the_background() {
         asked_at: 7,
         until: 9,
         pending: vec!["m".into()],
-        kept_head: Some(KeptHead { instructions: 1, tools: 2 }),
+        kept_head: Some(KeptHead { instructions: 1, tools: 2, parameters: 0 }),
         prefix: Some(PrefixMark { instructions: 1, tools: 2, items: 3, ..PrefixMark::default() }),
         late_results: vec!["i".into()],
     };
@@ -215,7 +215,7 @@ fn r23_r67_records_of_answers_with_the_mark_of_a_service() {
             "thread",
             ServiceMark {
                 until: 3,
-                kept_head: Some(KeptHead { instructions: 1 << 40, tools: 7 }),
+                kept_head: Some(KeptHead { instructions: 1 << 40, tools: 7, parameters: 0 }),
                 ..ServiceMark::default()
             },
         ),
