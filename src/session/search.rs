@@ -5,6 +5,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::store::{
     ChangedHead, HeadChanges, Page, RecencyQuery, SearchHit, SearchIndex, SearchedSession, SessionSearch, open_session,
 };
+use std::rc::Rc;
 
 /// Number of hits in a page if the caller sets no limit.
 pub const DEFAULT_HITS: u64 = 20;
@@ -22,7 +23,7 @@ const HEADS_PER_READ: usize = 1_000;
 /// # Errors
 /// `invalid_input` for a cursor that no page gave, or too many words; the store's own, if it can read no head, or the texts
 /// of no session.
-pub async fn search_sessions(context: &StoreContext, text: &str, query: &RecencyQuery) -> Result<Page<SearchHit>> {
+pub async fn search_sessions(context: &Rc<StoreContext>, text: &str, query: &RecencyQuery) -> Result<Page<SearchHit>> {
     let mut search = SessionSearch::new(text, query)?;
     if search.is_empty() {
         return Ok(Page { items: Vec::new(), cursor: None });
@@ -47,15 +48,51 @@ pub async fn search_sessions(context: &StoreContext, text: &str, query: &Recency
             }
         }
     }
+    keep_index(context);
     match failure.filter(|_| !has_read) {
         Some(error) => Err(error),
         None => Ok(reader.page()),
     }
 }
 
+/// Writes the index to the store if that keeps one and has an old one, when the search is over.
+fn keep_index(context: &Rc<StoreContext>) {
+    if context.store.search_index().is_none() {
+        return;
+    }
+    let Some((mark, record)) = context.search_index.borrow_mut().record_to_write() else { return };
+    let kept_by = Rc::clone(context);
+    context.spawn(async move {
+        let is_written = match kept_by.store.search_index() {
+            // What cannot be written costs the next first search its time, and nothing else.
+            Some(store) => store.write_index(mark, record).await.unwrap_or(false),
+            None => false,
+        };
+        if !is_written {
+            kept_by.search_index.borrow_mut().set_unwritten();
+        }
+    });
+}
+
+/// Takes the index that the store has, if nothing is known of the sessions.
+async fn take_kept_index(context: &StoreContext) -> Result<()> {
+    let is_unknown = || {
+        let index = context.search_index.borrow();
+        index.mark().is_none() && !index.is_too_large()
+    };
+    let Some(store) = context.store.search_index().filter(|_| is_unknown()) else { return Ok(()) };
+    let index = store.read_index().await?.as_ref().and_then(SearchIndex::of_record);
+    // Another search may have been faster.
+    if let Some(index) = index.filter(|_| is_unknown()) {
+        context.search_index.replace(index);
+    }
+    Ok(())
+}
+
 /// Adds all sessions to a search: those of the index, after the heads that have changed since were read, or those of
 /// all heads.
 async fn add_sessions(context: &StoreContext, search: &mut SessionSearch, channel: Option<&str>) -> Result<()> {
+    take_kept_index(context).await?;
     let HeadChanges { mark, changed } = loop {
         let since = context.search_index.borrow().mark();
         let changes = context.store.head_changes(since).filter(|_| !context.search_index.borrow().is_too_large());

@@ -97,7 +97,7 @@ pub use record::seal_payload;
 pub use record::{MAX_RECORD_BYTES, RecordKind, StoredValue, open_record, open_whole_record, seal_record};
 pub use reply_checks::{MIN_VALUE_BYTES, check_page, check_records};
 pub use rotation::rotate_key;
-pub use search::{Excerpt, MessageExcerpt, SearchHit, SearchIndex, SearchedSession, SessionSearch};
+pub use search::{Excerpt, MessageExcerpt, SearchHit, SearchIndex, SearchIndexStore, SearchedSession, SessionSearch};
 pub use segment::split_segment;
 pub use stored_head::StoredHead;
 
@@ -518,6 +518,11 @@ pub trait LogStore {
     /// of any handle. A session may be among them that has not changed. None if the store does not number changes;
     /// what was read of heads is read again then.
     fn head_changes(&self, _since: Option<u64>) -> Option<StoreFuture<'_, HeadChanges>> {
+        None
+    }
+
+    /// Returns where the index of a search is kept; none if the store keeps none.
+    fn search_index(&self) -> Option<&dyn SearchIndexStore> {
         None
     }
 

@@ -8,6 +8,7 @@
 mod excerpt;
 mod filter;
 mod index;
+mod kept_index;
 mod query;
 mod words;
 
@@ -19,6 +20,7 @@ pub use excerpt::Excerpt;
 pub(in crate::store) use filter::filter_of;
 use filter::searched_texts;
 pub use index::{SearchIndex, SearchedSession};
+pub use kept_index::SearchIndexStore;
 use query::SearchTerms;
 use std::cmp::Reverse;
 
@@ -113,7 +115,7 @@ impl SessionSearch {
         if !is_wanted {
             return;
         }
-        let in_title = session.title.as_deref().map_or(0, |title| self.terms.find(title).mask);
+        let in_title = self.terms.mask_of_title(&session.title_hashes);
         if session.terms.as_ref().is_some_and(|terms| !terms.may_have_all(&self.terms.hashes_without(in_title))) {
             return;
         }

@@ -1,13 +1,15 @@
 //! A store that counts what is asked of it, and fails when it is told to.
 
+use bytes::Bytes;
 use rethread::branch_path::DIRECTORY;
 use rethread::error::{Error, ErrorCode};
 use rethread::store::{
-    Appended, AuditQuery, Batch, Capabilities, HeadChanges, LogStore, MemoryStore, Page, Query, Record, SessionRow,
-    StoreFuture, StoredHead, Table,
+    Appended, AuditQuery, Batch, Capabilities, HeadChanges, LogStore, MemoryStore, Page, Query, Record,
+    SearchIndexStore, SessionRow, StoreFuture, StoredHead, Table,
 };
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
+use std::rc::Rc;
 use std::task::Poll;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -45,6 +47,10 @@ pub struct Spy {
     pub slow: Cell<bool>,
     /// Every operation waits once before it is done, and once before its reply arrives.
     pub waits: Cell<bool>,
+    /// What is kept of a search's index; none if the store keeps none. Spies may share it.
+    pub index: Option<Rc<RefCell<Option<Bytes>>>>,
+    /// What happens between the search and the write of its index.
+    pub before_index_write: RefCell<Option<Box<dyn FnOnce()>>>,
     /// Every byte that was ever to be written.
     pub written: RefCell<Vec<u8>>,
 }
@@ -52,6 +58,17 @@ pub struct Spy {
 impl Spy {
     pub fn new(data: &MemoryStore) -> Self {
         Self { data: data.clone(), ..Self::default() }
+    }
+
+    /// A store that keeps an index here.
+    pub fn with_index(data: &MemoryStore, index: &Rc<RefCell<Option<Bytes>>>) -> Self {
+        Self { index: Some(index.clone()), ..Self::new(data) }
+    }
+
+    fn drop_index(&self) {
+        if let Some(index) = &self.index {
+            index.take();
+        }
     }
 
     async fn wait(&self) {
@@ -171,11 +188,44 @@ impl LogStore for Spy {
         }))
     }
 
+    fn search_index(&self) -> Option<&dyn SearchIndexStore> {
+        self.index.as_ref().map(|_| self as &dyn SearchIndexStore)
+    }
+
+    fn erase_overwritten<'a>(&'a self, _session: &'a str) -> StoreFuture<'a, ()> {
+        self.drop_index();
+        Box::pin(async { Ok(()) })
+    }
+
     fn invocations<'a>(&'a self, query: &'a AuditQuery) -> StoreFuture<'a, Page<(String, Record)>> {
         self.data.invocations(query)
     }
 
     fn delete_session<'a>(&'a self, session: &'a str) -> StoreFuture<'a, ()> {
+        self.drop_index();
         self.data.delete_session(session)
+    }
+}
+
+impl SearchIndexStore for Spy {
+    fn read_index(&self) -> StoreFuture<'_, Option<Bytes>> {
+        Box::pin(async move {
+            self.readable()?;
+            self.wait().await;
+            Ok(self.index.as_ref().and_then(|index| index.borrow().clone()))
+        })
+    }
+
+    fn write_index(&self, mark: u64, record: Bytes) -> StoreFuture<'_, bool> {
+        Box::pin(async move {
+            if let Some(happens) = self.before_index_write.take() {
+                happens();
+            }
+            let newest = self.data.head_changes(None).unwrap().await?.mark;
+            if newest == mark {
+                self.index.as_ref().unwrap().replace(Some(record));
+            }
+            Ok(newest == mark)
+        })
     }
 }

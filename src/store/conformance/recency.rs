@@ -187,3 +187,34 @@ pub(super) async fn what_another_writer_changes_is_found(context: &StoreCheckCon
     ensure!(got == [written], "after a deletion and an append {got:?} have changed");
     Ok(())
 }
+
+/// An index of a search is written while no head has changed, and removed by what deletes or erases.
+pub(super) async fn a_search_index_is_no_older_than_a_deletion(context: &StoreCheckContext) -> Result<()> {
+    let (store, other) = (&*context.store, &*context.other);
+    let Some(index) = store.search_index() else { return Ok(()) };
+    let newest = || async {
+        let changes = other
+            .head_changes(None)
+            .ok_or_else(|| Error::new(ErrorCode::Internal, "a store with an index numbers no changes"))?;
+        Ok(changes.await?.mark)
+    };
+    context.changed_by(other, "a").await?;
+    let record = |text: &'static str| bytes::Bytes::from_static(text.as_bytes());
+    let before = newest().await?;
+    ensure!(index.write_index(before, record("first")).await?, "an index was not written");
+    ensure!(index.read_index().await? == Some(record("first")), "the index that was written is not read");
+    context.changed_by(other, "a").await?;
+    ensure!(!index.write_index(before, record("late")).await?, "an index was written after a change");
+    ensure!(index.read_index().await? == Some(record("first")), "an append removes no index");
+    ensure!(index.write_index(newest().await?, record("second")).await?, "an index was not written again");
+    let (changed, _) = context.changes(newest().await?).await?;
+    ensure!(changed.is_empty(), "the index of a search counts as {changed:?}");
+    let page = store.sessions(None, 0, None).await?;
+    ensure!(page.items.iter().all(|row| !row.id.is_empty()), "the index is listed as a session");
+    other.delete_session(&context.session("a")).await?;
+    ensure!(index.read_index().await?.is_none(), "the index is there after a deletion");
+    ensure!(index.write_index(newest().await?, record("third")).await?, "an index was not written a third time");
+    other.erase_overwritten(&context.session("a")).await?;
+    ensure!(index.read_index().await?.is_none(), "the index is there after an erasure");
+    Ok(())
+}

@@ -1,10 +1,13 @@
 //! Terms, queries and excerpts.
 
 use super::index::{MAX_KEPT_BYTES, SearchIndex, SearchedSession};
-use super::query::hash_terms;
+use super::query::{hash_terms, title_hashes};
 use super::words::each_term;
 use super::{Excerpt, SearchTerms};
+use crate::session_head::SessionHead;
+use crate::store::{RecordKind, StoredHead, seal_record};
 use crate::term_filter::TermFilter;
+use bytes::Bytes;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -105,6 +108,7 @@ proptest! {
         let found = query.find(&text);
         let mut hashes = BTreeSet::new();
         hash_terms(&text, &mut hashes);
+        prop_assert_eq!(query.mask_of_title(&title_hashes(&text)), found.mask, "by hashes alone");
         let wanted = query.hashes_without(!found.mask);
         prop_assert!(wanted.iter().all(|hash| hashes.contains(hash)));
         let excerpt = Excerpt::around(&text, &found.ranges);
@@ -126,7 +130,7 @@ fn with_terms(filter: &TermFilter, at: usize) -> SearchedSession {
     SearchedSession {
         id: format!("session-{at:08}"),
         updated_at: 1,
-        title: Some("A title of a usual length".to_owned()),
+        title_hashes: title_hashes("A title of a usual length"),
         channel: None,
         is_archived: false,
         terms: Some(filter.clone()),
@@ -159,4 +163,57 @@ fn r79_the_index_that_is_kept_has_a_bound() {
     assert!(at > 37_000, "{at} sessions with full filters fit");
     index.move_to(9);
     assert_eq!((index.mark(), index.sessions().count()), (None, 0), "all heads are read again");
+}
+
+#[test]
+fn r79_the_beginning_of_a_word_is_found_in_a_title_by_its_hash() {
+    let hashes = title_hashes("Invoked by Größen of 東京");
+    let has = |query: &str| {
+        let query = SearchTerms::parse(query).unwrap();
+        query.mask_of_title(&hashes) == query.full_mask()
+    };
+    assert!(has("invo") && has("invok") && has("grösse") && has("東京") && has("by"));
+    // The filter of the texts has the first four letters only.
+    assert!(!has("invoi") && !has("inv") && !has("groesse") && !has("京東"));
+}
+
+#[test]
+fn r79_r62_an_index_is_written_when_it_pays_and_read_as_it_was() {
+    let mut index = SearchIndex::starting_at(7);
+    let filter = full_filter();
+    let head = |at: usize| SessionHead { id: with_terms(&filter, at).id, ..SessionHead::default() };
+    let stored = |head: &SessionHead| StoredHead { revision: 1, value: seal_record(RecordKind::Head, head) };
+    for at in 0..511 {
+        index.keep(with_terms(&filter, at).id, Some(with_terms(&filter, at)));
+    }
+    assert_eq!(index.record_to_write(), None, "few heads are read as fast");
+    index.keep(with_terms(&filter, 511).id, Some(with_terms(&filter, 511)));
+    let (mark, record) = index.record_to_write().unwrap();
+    assert_eq!((mark, index.record_to_write()), (7, None), "it is written once");
+    let mut read = SearchIndex::of_record(&record).unwrap();
+    assert!(read.sessions().eq(index.sessions()) && read.mark() == Some(7) && read.bytes() == index.bytes());
+    for at in 600..855 {
+        read.set(head(at).id, Some(&stored(&head(at))));
+    }
+    read.move_to(300);
+    assert_eq!(read.record_to_write(), None, "255 changes are read in no time");
+    read.set(head(900).id, Some(&stored(&head(900))));
+    assert_eq!(read.record_to_write().map(|(mark, _)| mark), Some(300));
+    read.set_unwritten();
+    assert!(read.record_to_write().is_some());
+    // Whatever was taken away is not kept.
+    read.set(head(3).id, Some(&stored(&head(3))));
+    assert!(read.record_to_write().is_some(), "a session that has lost its terms");
+    read.set(head(4).id, None);
+    assert!(read.record_to_write().is_some(), "a deletion");
+    read.set_unwritten();
+    read.set(head(5).id, Some(&StoredHead { revision: 1, value: Bytes::new() }));
+    assert_eq!(read.record_to_write(), None, "a head that cannot be read");
+    for end in [0, 3, 7, 40, record.len() - 1] {
+        assert!(SearchIndex::of_record(&record.slice(..end)).is_none());
+    }
+    let mut damaged = record.to_vec();
+    damaged[40] ^= 1;
+    assert!(SearchIndex::of_record(&damaged.into()).is_none());
+    assert!(SearchIndex::of_record(&stored(&head(1)).value).is_none(), "a record of another kind");
 }

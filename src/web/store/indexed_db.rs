@@ -15,6 +15,7 @@ mod read;
 mod recent;
 mod rows;
 mod scan;
+mod search_index;
 mod transaction;
 mod upgrade;
 mod wait;
@@ -26,7 +27,7 @@ pub use options::{Durability, IndexedDbOptions};
 use crate::error::{ErrorCode, Result};
 use crate::store::{
     Appended, AuditQuery, Batch, Capabilities, HeadChanges, LogStore, MAX_KEY, MAX_RECORD_BYTES, Page, Query,
-    RecencyQuery, Record, RecordSelector, RecordSink, SessionRow, StoreFuture, StoredHead,
+    RecencyQuery, Record, RecordSelector, RecordSink, SearchIndexStore, SessionRow, StoreFuture, StoredHead,
 };
 use changes::ChangesScript;
 use connection::{DatabaseOrigin, EvictionMarker, IdbConnection};
@@ -379,6 +380,14 @@ impl LogStore for IndexedDbStore {
             let is_same = self.marked_connection.replace(self.connections.get()) == self.connections.get();
             Ok(HeadChanges { mark, changed: changed.filter(|_| is_same) })
         }))
+    }
+
+    fn search_index(&self) -> Option<&dyn SearchIndexStore> {
+        Some(self)
+    }
+
+    fn erase_overwritten<'a>(&'a self, _session: &'a str) -> StoreFuture<'a, ()> {
+        self.delete_index()
     }
 
     fn recent_sessions<'a>(&'a self, query: &'a RecencyQuery) -> Option<StoreFuture<'a, Page<SessionRow>>> {

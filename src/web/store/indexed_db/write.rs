@@ -126,8 +126,9 @@ impl AppendRequest {
     }
 }
 
-/// Deletes a session's records, but not its head.
+/// Deletes a session's records, but not its head, and the index of a search, which has hashes of them.
 pub(super) fn clear(keys: &SessionKeys, transaction: &IdbTransaction) -> Result<(), IdbFailure> {
+    rows::delete_search_index(transaction)?;
     for table in TABLES {
         rows::delete(transaction, table, keys.all())?;
     }
