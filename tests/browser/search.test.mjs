@@ -185,7 +185,7 @@ for (const name of ['plain index', 'sealed']) {
     assert.ok(await page.evaluate(keptIndex, [name, true]), 'the next search writes it again');
     await page.evaluate(async () => {
       const session = await client.session('s17');
-      await session.deleteMessages([session.messages()[0].id]);
+      await session.deleteMessages([(await session.messages()).items[0].id]);
     });
     assert.equal(await page.evaluate(keptIndex, [name, false]), undefined);
     assert.deepEqual(await search('topic17 weather'), []);

@@ -60,11 +60,6 @@ impl Spy {
         Self { data: data.clone(), ..Self::default() }
     }
 
-    /// A store that keeps an index here.
-    pub fn with_index(data: &MemoryStore, index: &Rc<RefCell<Option<Bytes>>>) -> Self {
-        Self { index: Some(index.clone()), ..Self::new(data) }
-    }
-
     fn drop_index(&self) {
         if let Some(index) = &self.index {
             index.take();

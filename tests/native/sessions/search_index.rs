@@ -34,9 +34,14 @@ fn find(world: &World, process: &Process, text: &str) -> Vec<String> {
     ids
 }
 
+/// A store that keeps an index here.
+fn with_index(data: &MemoryStore, kept: &Kept) -> Rc<Spy> {
+    Rc::new(Spy { index: Some(kept.clone()), ..Spy::new(data) })
+}
+
 /// A process that has not searched yet, and its store.
 fn fresh(world: &Rc<World>, data: &MemoryStore, kept: &Kept, number: u32) -> (Process, Rc<Spy>) {
-    let spy = Rc::new(Spy::with_index(data, kept));
+    let spy = with_index(data, kept);
     (Process::over(world, spy.clone(), number), spy)
 }
 
@@ -162,7 +167,7 @@ fn r79_a_head_that_cannot_be_read_keeps_the_index_from_the_store() {
 fn r79_r80_the_index_of_an_encrypted_store_is_sealed() {
     let (world, data, kept) = (World::new(false), MemoryStore::default(), Kept::default());
     let sealed = |key, number| {
-        let spy = Rc::new(Spy::with_index(&data, &kept));
+        let spy = with_index(&data, &kept);
         (Process::over(&world, over(spy.clone(), &[key]), number), spy)
     };
     let (process, _) = sealed(ONE, 1);
@@ -180,7 +185,7 @@ fn r79_r80_the_index_of_an_encrypted_store_is_sealed() {
     let (foreign, _) = sealed(TWO, 3);
     let refused = world.run(search_sessions(&foreign.open.context, "t012", &query)).unwrap_err();
     assert_eq!(refused.code, ErrorCode::WrongKey);
-    let plain = Process::over(&world, Rc::new(Spy::with_index(&data, &kept)), 4);
+    let plain = Process::over(&world, with_index(&data, &kept), 4);
     let refused = world.run(search_sessions(&plain.open.context, "t012", &query)).err();
     assert!(refused.is_some() && kept.borrow().as_ref() == Some(&record));
 }
