@@ -445,8 +445,8 @@ impl<C: Cipher> LogStore for EncryptedStore<C> {
         }))
     }
 
-    fn search_index(&self) -> Option<&dyn SearchIndexStore> {
-        self.store.search_index().map(|_| self as &dyn SearchIndexStore)
+    fn search_index_store(&self) -> Option<&dyn SearchIndexStore> {
+        self.store.search_index_store().map(|_| self as &dyn SearchIndexStore)
     }
 
     fn recent_sessions<'a>(&'a self, query: &'a RecencyQuery) -> Option<StoreFuture<'a, Page<SessionRow>>> {

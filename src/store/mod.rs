@@ -195,6 +195,8 @@ pub struct Batch {
     pub replace: Vec<Record>,
     /// Records to remove before others are written. Absent ones are ignored.
     pub remove: Vec<(Table, u64)>,
+    /// True if it erases or replaces messages: [a copy of heads](SearchIndexStore) is removed with it.
+    pub erases: bool,
     /// Text for the store's other users, of a store that [sends notices](LogStore::sends_notices): sent if the batch is
     /// written.
     pub notice: Option<String>,
@@ -521,8 +523,8 @@ pub trait LogStore {
         None
     }
 
-    /// Returns where the index of a search is kept; none if the store keeps none.
-    fn search_index(&self) -> Option<&dyn SearchIndexStore> {
+    /// Returns where the index of a search is stored; none if the store has no place for one.
+    fn search_index_store(&self) -> Option<&dyn SearchIndexStore> {
         None
     }
 

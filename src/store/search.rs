@@ -8,8 +8,8 @@
 mod excerpt;
 mod filter;
 mod index;
-mod kept_index;
 mod query;
+mod stored_index;
 mod words;
 
 use super::{Page, RecencyQuery, SessionLog, SessionPosition};
@@ -20,9 +20,9 @@ pub use excerpt::Excerpt;
 pub(in crate::store) use filter::filter_of;
 use filter::searched_texts;
 pub use index::{SearchIndex, SearchedSession};
-pub use kept_index::SearchIndexStore;
 use query::SearchTerms;
 use std::cmp::Reverse;
+pub use stored_index::SearchIndexStore;
 
 /// Maximum number of sessions whose texts are read for a page.
 const MAX_READ: usize = 200;

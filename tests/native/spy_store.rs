@@ -49,6 +49,9 @@ pub struct Spy {
     pub waits: Cell<bool>,
     /// What is kept of a search's index; none if the store keeps none. Spies may share it.
     pub index: Option<Rc<RefCell<Option<Bytes>>>>,
+    /// The index can neither be read nor written.
+    pub index_fails: Cell<bool>,
+    pub index_writes: Cell<u32>,
     /// What happens between the search and the write of its index.
     pub before_index_write: RefCell<Option<Box<dyn FnOnce()>>>,
     /// Every byte that was ever to be written.
@@ -127,7 +130,11 @@ impl LogStore for Spy {
                 let batch = Batch { head: head.value, ..Batch::default() };
                 self.data.append(session, head.revision, batch, &format!("other {}", head.revision)).await?;
             }
+            let erases = batch.erases;
             let appended = self.data.append(session, expected, batch, operation).await?;
+            if erases && matches!(appended, Appended::Revision(_)) {
+                self.drop_index();
+            }
             self.wait().await;
             if fault == Some(Fault::LosesReply) {
                 Err(Error::new(ErrorCode::StoreError, "the reply was lost"))
@@ -183,13 +190,8 @@ impl LogStore for Spy {
         }))
     }
 
-    fn search_index(&self) -> Option<&dyn SearchIndexStore> {
+    fn search_index_store(&self) -> Option<&dyn SearchIndexStore> {
         self.index.as_ref().map(|_| self as &dyn SearchIndexStore)
-    }
-
-    fn erase_overwritten<'a>(&'a self, _session: &'a str) -> StoreFuture<'a, ()> {
-        self.drop_index();
-        Box::pin(async { Ok(()) })
     }
 
     fn invocations<'a>(&'a self, query: &'a AuditQuery) -> StoreFuture<'a, Page<(String, Record)>> {
@@ -206,6 +208,9 @@ impl SearchIndexStore for Spy {
     fn read_index(&self) -> StoreFuture<'_, Option<Bytes>> {
         Box::pin(async move {
             self.readable()?;
+            if self.index_fails.get() {
+                return Err(Error::new(ErrorCode::StoreError, "Failed to read large IndexedDB value"));
+            }
             self.wait().await;
             Ok(self.index.as_ref().and_then(|index| index.borrow().clone()))
         })
@@ -216,11 +221,20 @@ impl SearchIndexStore for Spy {
             if let Some(happens) = self.before_index_write.take() {
                 happens();
             }
+            self.index_writes.set(self.index_writes.get() + 1);
+            if self.index_fails.get() {
+                return Err(Error::new(ErrorCode::QuotaExceeded, "the disk is full"));
+            }
             let newest = self.data.head_changes(None).unwrap().await?.mark;
             if newest == mark {
                 self.index.as_ref().unwrap().replace(Some(record));
             }
             Ok(newest == mark)
         })
+    }
+
+    fn remove_index(&self) -> StoreFuture<'_, ()> {
+        self.drop_index();
+        Box::pin(async { Ok(()) })
     }
 }

@@ -1,24 +1,27 @@
 //! What a search needs of each session, kept in memory between searches.
 
-use super::kept_index::{open_index, seal_index};
 use super::query::title_hashes;
+use super::stored_index::{open_index, seal_index};
 use crate::clock::Ms;
 use crate::encoding::encode_fields;
 use crate::session_head::SessionHead;
 use crate::store::{ListedBy, RecordKind, StoredHead, open_record};
 use crate::term_filter::TermFilter;
 use bytes::Bytes;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum size of what is kept, in bytes. Of more sessions than fit, all heads are read for each search.
 pub(super) const MAX_KEPT_BYTES: usize = 32 * 1024 * 1024;
 
-/// Fewer sessions are not written to the store: reading their heads takes no time to speak of.
-pub(super) const MIN_WRITTEN: usize = 512;
+/// An index of fewer sessions is not stored: their heads are read in some 40 ms (Chromium, November 2026).
+pub(super) const MIN_STORED_SESSIONS: usize = 512;
 
-/// After so many changes the index is written again: the next open reads as many heads, and reads all if there are more
-/// than [`MAX_CHANGED_HEADS`](crate::store::MAX_CHANGED_HEADS).
-const MAX_UNWRITTEN: usize = 256;
+/// The size in memory of the largest index that is stored, in bytes: as much of the quota is taken from the chats.
+pub(super) const MAX_STORED_BYTES: usize = 8 * 1024 * 1024;
+
+/// When so many sessions have changed the index is stored again. The first search after the next `open` reads their
+/// heads; of more than [`MAX_CHANGED_HEADS`](crate::store::MAX_CHANGED_HEADS) it would read all.
+const MAX_UNSTORED_CHANGES: usize = 256;
 
 /// About what the allocations of a session in the index need besides its texts and terms.
 const OVERHEAD: usize = 64;
@@ -36,6 +39,10 @@ pub struct SearchedSession {
     pub channel: Option<String>,
     /// True if lists leave it out.
     pub is_archived: bool,
+    /// The revision at which its history began, and how often messages were erased from it.
+    pub born: u64,
+    /// See `born`.
+    pub erasures: u64,
     /// The terms of its texts; none if they are not known, and the texts are to be read.
     pub terms: Option<TermFilter>,
 }
@@ -46,6 +53,8 @@ encode_fields!(struct SearchedSession {
     3 => channel,
     4 => is_archived,
     5 => terms,
+    6 => born,
+    7 => erasures,
 });
 
 impl SearchedSession {
@@ -59,6 +68,8 @@ impl SearchedSession {
             id: head.id,
             channel: head.channel,
             is_archived: head.is_archived,
+            born: head.born,
+            erasures: head.erasures,
         }
     }
 
@@ -74,17 +85,42 @@ impl SearchedSession {
         size_of::<Self>() + OVERHEAD + 2 * self.id.len() + channel + size_of_val(self.title_hashes.as_slice()) + terms
     }
 
-    /// Returns true if it has terms that the session has no more.
-    fn has_lost(&self, now: Option<&Self>) -> bool {
-        let length = |session: &Self| session.terms.as_ref().map(TermFilter::byte_length);
-        now.is_none_or(|now| length(now) < length(self))
+    /// Returns true if the session has no more what this has of its texts and its title.
+    fn has_more_than(&self, now: Option<&Self>) -> bool {
+        let Some(now) = now else { return true };
+        let is_kept = |hash: &u32| now.title_hashes.binary_search(hash).is_ok();
+        (now.born, now.erasures) != (self.born, self.erasures)
+            || self.terms.is_some() && now.terms.is_none()
+            || !self.title_hashes.iter().all(is_kept)
+    }
+}
+
+/// How the index in the store differs from this one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum Stored {
+    /// Nothing is known of it, or it is to be replaced.
+    #[default]
+    Unknown,
+    /// It has what was erased or replaced since.
+    Excessive,
+    /// It lacks the changes of these sessions.
+    Behind(BTreeSet<String>),
+}
+
+impl Stored {
+    fn is_old(&self) -> bool {
+        match self {
+            Self::Unknown => false,
+            Self::Excessive => true,
+            Self::Behind(changed) => changed.len() >= MAX_UNSTORED_CHANGES,
+        }
     }
 }
 
 /// All sessions of a store, as of one change of a head.
 ///
 /// It is what was read of the heads, nothing more: whoever uses it brings it up to date first, by the changes that the
-/// store numbers. Texts and titles are not in it, so that no erased one is found by it.
+/// store numbers. Texts and titles are not in it, only hashes of their terms; what it selects is read before it is found.
 #[derive(Debug, Default)]
 pub struct SearchIndex {
     /// The number of that change; none while nothing is kept.
@@ -94,8 +130,7 @@ pub struct SearchIndex {
     bytes: usize,
     /// True if there was more than is kept.
     is_too_large: bool,
-    /// How many sessions have changed since it was written to the store; none if it is to be written.
-    changed_since_written: Option<usize>,
+    stored: Stored,
 }
 
 /// The size of what is kept of a session; none of one whose head is damaged.
@@ -127,14 +162,17 @@ impl SearchIndex {
         let Some(head) = head else {
             if let Some(removed) = self.sessions.remove(&id) {
                 self.bytes = self.bytes.saturating_sub(kept_bytes(removed.as_ref()));
-                self.changed_since_written = None;
             }
+            self.stored = Stored::Excessive;
             return;
         };
         let session = SearchedSession::of_stored(head);
         let before = self.sessions.get(&id).and_then(Option::as_ref);
-        let has_lost = before.is_some_and(|before| before.has_lost(session.as_ref()));
-        self.changed_since_written = self.changed_since_written.filter(|_| !has_lost).map(|count| count + 1);
+        if before.is_some_and(|before| before.has_more_than(session.as_ref())) {
+            self.stored = Stored::Excessive;
+        } else if let Stored::Behind(changed) = &mut self.stored {
+            changed.insert(id.clone());
+        }
         self.keep(id, session);
     }
 
@@ -145,7 +183,7 @@ impl SearchIndex {
             self.bytes = self.bytes.saturating_sub(kept_bytes(before.as_ref()));
         }
         if self.bytes > MAX_KEPT_BYTES {
-            *self = Self { is_too_large: true, ..Self::default() };
+            *self = Self { is_too_large: true, stored: Stored::Excessive, ..Self::default() };
         }
     }
 
@@ -165,29 +203,52 @@ impl SearchIndex {
         self.sessions.iter().filter(|(_, session)| session.is_none()).map(|(id, _)| id.clone()).collect()
     }
 
-    /// Returns the record of an index that the store should have in place of its own, and the change of its mark. It
-    /// counts as written then.
-    pub fn record_to_write(&mut self) -> Option<(u64, Bytes)> {
-        let is_recent = self.changed_since_written.is_some_and(|count| count < MAX_UNWRITTEN);
+    /// Begins an index of all heads after this one could not be brought up to date.
+    #[must_use]
+    pub fn begin_again(&self, mark: u64) -> Self {
+        let stored = if self.stored == Stored::Unknown { Stored::Unknown } else { Stored::Excessive };
+        Self { stored, ..Self::starting_at(mark) }
+    }
+
+    /// Returns true if the store should have this index in place of its own.
+    #[must_use]
+    pub fn is_to_be_stored(&self) -> bool {
+        let has_size = self.sessions.len() >= MIN_STORED_SESSIONS && self.bytes <= MAX_STORED_BYTES;
+        let is_due = self.stored == Stored::Unknown || self.stored.is_old();
         // A head that cannot be read may be one for which another tab has the key.
-        let is_whole = || self.sessions.values().all(Option::is_some);
-        let mark = self.mark.filter(|_| !is_recent && self.sessions.len() >= MIN_WRITTEN && is_whole())?;
-        let sessions = self.sessions.values().flatten().cloned().collect();
-        self.changed_since_written = Some(0);
-        Some((mark, seal_index(mark, sessions)))
+        is_due && has_size && self.mark.is_some() && self.sessions.values().all(Option::is_some)
     }
 
-    /// Notes that the record was not written.
-    pub fn set_unwritten(&mut self) {
-        self.changed_since_written = None;
+    /// Returns true if the store has an old index, and this one is not to be stored instead.
+    #[must_use]
+    pub fn is_to_be_removed(&self) -> bool {
+        self.stored.is_old() && !self.is_to_be_stored()
     }
 
-    /// Reads a record that [`record_to_write`](Self::record_to_write) made; none if it is damaged, or of a build that
+    /// Makes the record for the store, and returns it with the change that it has. It counts as stored then.
+    pub fn take_record(&mut self) -> Option<(u64, Bytes)> {
+        let mark = self.mark?;
+        self.set_stored();
+        Some((mark, seal_index(mark, self.sessions.values().flatten().cloned().collect())))
+    }
+
+    /// Notes that the store has this index, or none.
+    pub fn set_stored(&mut self) {
+        self.stored = Stored::Behind(BTreeSet::new());
+    }
+
+    /// Notes that the store has another index than this one.
+    pub fn set_unstored(&mut self) {
+        self.stored = Stored::Excessive;
+    }
+
+    /// Reads a record that [`take_record`](Self::take_record) made; none if it is damaged, or of a build that
     /// compares other terms.
     #[must_use]
     pub fn of_record(record: &Bytes) -> Option<Self> {
         let (mark, sessions) = open_index(record)?;
-        let mut index = Self { changed_since_written: Some(0), ..Self::starting_at(mark) };
+        let mut index = Self::starting_at(mark);
+        index.set_stored();
         for session in sessions {
             index.keep(session.id.clone(), Some(session));
         }

@@ -133,6 +133,8 @@ fn with_terms(filter: &TermFilter, at: usize) -> SearchedSession {
         title_hashes: title_hashes("A title of a usual length"),
         channel: None,
         is_archived: false,
+        born: 0,
+        erasures: 0,
         terms: Some(filter.clone()),
     }
 }
@@ -177,43 +179,96 @@ fn r79_the_beginning_of_a_word_is_found_in_a_title_by_its_hash() {
     assert!(!has("invoi") && !has("inv") && !has("groesse") && !has("京東"));
 }
 
-#[test]
-fn r79_r62_an_index_is_written_when_it_pays_and_read_as_it_was() {
-    let mut index = SearchIndex::starting_at(7);
-    let filter = full_filter();
-    let head = |at: usize| SessionHead { id: with_terms(&filter, at).id, ..SessionHead::default() };
-    let stored = |head: &SessionHead| StoredHead { revision: 1, value: seal_record(RecordKind::Head, head) };
-    for at in 0..511 {
+fn stored(head: &SessionHead) -> StoredHead {
+    StoredHead { revision: 1, value: seal_record(RecordKind::Head, head) }
+}
+
+/// An index that the store has, of sessions with full filters.
+fn stored_index(count: usize) -> SearchIndex {
+    let (filter, mut index) = (full_filter(), SearchIndex::starting_at(7));
+    for at in 0..count {
         index.keep(with_terms(&filter, at).id, Some(with_terms(&filter, at)));
     }
-    assert_eq!(index.record_to_write(), None, "few heads are read as fast");
-    index.keep(with_terms(&filter, 511).id, Some(with_terms(&filter, 511)));
-    let (mark, record) = index.record_to_write().unwrap();
-    assert_eq!((mark, index.record_to_write()), (7, None), "it is written once");
-    let mut read = SearchIndex::of_record(&record).unwrap();
-    assert!(read.sessions().eq(index.sessions()) && read.mark() == Some(7) && read.bytes() == index.bytes());
-    for at in 600..855 {
-        read.set(head(at).id, Some(&stored(&head(at))));
+    index.set_stored();
+    index
+}
+
+/// A head with more terms than the index has of it.
+fn grown(at: usize) -> SessionHead {
+    let mut filter = full_filter();
+    filter.add(&[at as u32]);
+    filter.set_revision(3);
+    let title = Some("A title of a usual length, and more".into());
+    SessionHead {
+        title,
+        term_filter: filter,
+        history_revision: 3,
+        ..SessionHead::new(&with_terms(&TermFilter::default(), at).id, 1)
     }
-    read.move_to(300);
-    assert_eq!(read.record_to_write(), None, "255 changes are read in no time");
-    read.set(head(900).id, Some(&stored(&head(900))));
-    assert_eq!(read.record_to_write().map(|(mark, _)| mark), Some(300));
-    read.set_unwritten();
-    assert!(read.record_to_write().is_some());
-    // Whatever was taken away is not kept.
-    read.set(head(3).id, Some(&stored(&head(3))));
-    assert!(read.record_to_write().is_some(), "a session that has lost its terms");
-    read.set(head(4).id, None);
-    assert!(read.record_to_write().is_some(), "a deletion");
-    read.set_unwritten();
-    read.set(head(5).id, Some(&StoredHead { revision: 1, value: Bytes::new() }));
-    assert_eq!(read.record_to_write(), None, "a head that cannot be read");
+}
+
+#[test]
+fn r79_an_index_is_stored_when_it_pays() {
+    let mut index = stored_index(600);
+    assert!(!index.is_to_be_stored() && !index.is_to_be_removed());
+    for at in 0..255 {
+        index.set(grown(at).id, Some(&stored(&grown(at))));
+        index.set(grown(0).id, Some(&stored(&grown(0))));
+    }
+    assert!(!index.is_to_be_stored(), "255 sessions have changed");
+    index.set(grown(255).id, Some(&stored(&grown(255))));
+    assert!(index.is_to_be_stored());
+    index.move_to(300);
+    assert_eq!(index.take_record().map(|(mark, _)| mark), Some(300));
+    assert!(!index.is_to_be_stored(), "it is stored once");
+    index.set_unstored();
+    assert!(index.is_to_be_stored());
+    assert!(SearchIndex::default().begin_again(8).mark() == Some(8) && !SearchIndex::starting_at(8).is_to_be_removed());
+}
+
+#[test]
+fn r79_r59_an_index_with_what_was_erased_is_replaced_or_removed() {
+    type Loss = fn(SessionHead) -> SessionHead;
+    let losses: [Loss; 4] = [
+        |head| SessionHead { title: Some("A title".into()), ..head },
+        |head| SessionHead { born: 2, ..head },
+        |head| SessionHead { erasures: 1, ..head },
+        |head| SessionHead { term_filter: TermFilter::default(), ..head },
+    ];
+    for (number, loss) in losses.into_iter().enumerate() {
+        for (count, is_stored) in [(600, true), (100, false), (20_000, false)] {
+            let mut index = stored_index(count);
+            index.set(grown(3).id, Some(&stored(&grown(3))));
+            assert!(!index.is_to_be_stored() && !index.is_to_be_removed(), "loss {number} of {count}");
+            index.set(grown(3).id, Some(&stored(&loss(grown(3)))));
+            assert_eq!(
+                (index.is_to_be_stored(), index.is_to_be_removed()),
+                (is_stored, !is_stored),
+                "loss {number} of {count}"
+            );
+            let again = index.begin_again(9);
+            assert!(again.is_to_be_removed(), "the store still has it");
+        }
+    }
+    let mut index = stored_index(600);
+    index.set("nobody".into(), None);
+    assert!(index.is_to_be_stored(), "a deletion, also of a session that was not known");
+    index.set_stored();
+    index.set(grown(5).id, Some(&StoredHead { revision: 1, value: Bytes::new() }));
+    assert!(index.is_to_be_removed() && !index.is_to_be_stored(), "of a head that cannot be read");
+}
+
+#[test]
+fn r79_r62_a_stored_index_is_read_as_it_was_or_not_at_all() {
+    let mut index = stored_index(600);
+    let (_, record) = index.take_record().unwrap();
+    let read = SearchIndex::of_record(&record).unwrap();
+    assert!(read.sessions().eq(index.sessions()) && read.mark() == Some(7) && read.bytes() == index.bytes());
     for end in [0, 3, 7, 40, record.len() - 1] {
         assert!(SearchIndex::of_record(&record.slice(..end)).is_none());
     }
     let mut damaged = record.to_vec();
     damaged[40] ^= 1;
     assert!(SearchIndex::of_record(&damaged.into()).is_none());
-    assert!(SearchIndex::of_record(&stored(&head(1)).value).is_none(), "a record of another kind");
+    assert!(SearchIndex::of_record(&stored(&grown(1)).value).is_none(), "a record of another kind");
 }

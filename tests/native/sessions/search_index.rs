@@ -8,7 +8,7 @@ use crate::encrypted_store::{ONE, TWO, over};
 use crate::spy_store::Spy;
 use bytes::Bytes;
 use rethread::error::ErrorCode;
-use rethread::session::{delete_messages, search_sessions};
+use rethread::session::{clear, delete_messages, rotate_keys, search_sessions};
 use rethread::store::{Batch, LogStore, MAX_CHANGED_HEADS, MemoryStore, RecencyQuery, SearchIndex};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -123,7 +123,7 @@ fn r79_r59_an_index_has_no_text_and_goes_with_what_is_deleted() {
     let index = SearchIndex::of_record(kept.borrow().as_ref().unwrap()).unwrap();
     let erased = index.sessions().find(|session| session.id == "s012").unwrap();
     assert!(erased.terms.as_ref().is_none_or(|terms| terms.byte_length() == 0), "{erased:?}");
-    // By one that knows it: it is gone at once.
+    // By one that knows it.
     world.run(process.open.delete_session("s013")).unwrap();
     assert!(kept.borrow().is_none());
     assert!(find(&world, &process, "t013").is_empty());
@@ -133,22 +133,71 @@ fn r79_r59_an_index_has_no_text_and_goes_with_what_is_deleted() {
     assert!(kept.borrow().is_none());
 }
 
+/// The title hashes, and whether there are terms, that the stored index has of a session.
+fn indexed(kept: &Kept, id: &str) -> (usize, bool) {
+    let index = SearchIndex::of_record(kept.borrow().as_ref().unwrap()).unwrap();
+    let session = index.sessions().find(|session| session.id == id).unwrap();
+    (session.title_hashes.len(), session.terms.as_ref().is_some_and(|terms| terms.byte_length() > 0))
+}
+
 #[test]
-fn r79_an_index_is_not_written_after_a_change_that_it_lacks() {
+fn r79_r59_what_another_process_replaces_leaves_the_index_with_the_next_search() {
+    let (world, data, kept) = (World::new(false), MemoryStore::default(), Kept::default());
+    many(&world, &data);
+    let (process, _) = fresh(&world, &data, &kept, 2);
+    let other = Process::new(&world, &data, 3);
+    assert_eq!(find(&world, &process, "t007"), ["s007"]);
+    let before = indexed(&kept, "s007");
+    titled(&world, &opened(&world, &other, "s007"), "Snow");
+    assert_eq!(find(&world, &process, "snow"), ["s007"]);
+    assert!(indexed(&kept, "s007").0 < before.0, "the title");
+    let s008 = opened(&world, &other, "s008");
+    world.run(clear(&s008)).unwrap();
+    assert!(find(&world, &process, "t008").is_empty());
+    assert!(!indexed(&kept, "s008").1, "a history that was cleared");
+}
+
+#[test]
+fn r79_an_index_is_made_only_of_heads_that_have_not_changed() {
     let (world, data, kept) = (World::new(false), MemoryStore::default(), Kept::default());
     many(&world, &data);
     let (process, spy) = fresh(&world, &data, &kept, 2);
-    let changed = data.clone();
-    let another_tab = move || {
-        let head = block_on(changed.head("s001")).unwrap().unwrap();
-        let batch = Batch { head: head.value, ..Batch::default() };
-        block_on(changed.append("s001", head.revision, batch, "another tab")).unwrap();
+    let change = |operation: &'static str| {
+        let data = data.clone();
+        move || {
+            let head = block_on(data.head("s001")).unwrap().unwrap();
+            let batch = Batch { head: head.value, ..Batch::default() };
+            block_on(data.append("s001", head.revision, batch, operation)).unwrap();
+        }
     };
-    spy.before_index_write.replace(Some(Box::new(another_tab)));
+    // Between the search and the task that stores its index.
+    assert_eq!(found(&world, &process, "t001"), ["s001"]);
+    change("before")();
+    world.pass(1);
+    assert_eq!(spy.index_writes.get(), 0, "it is not even tried");
+    spy.before_index_write.replace(Some(Box::new(change("meanwhile"))));
     assert_eq!(find(&world, &process, "t001"), ["s001"]);
-    assert!(kept.borrow().is_none(), "what another tab has erased meanwhile would be in it");
+    assert_eq!((spy.index_writes.take(), kept.borrow().is_some()), (1, false));
     assert_eq!(find(&world, &process, "t001"), ["s001"]);
-    assert!(mark_of(&kept).is_some(), "the next search writes it");
+    assert_eq!((spy.index_writes.take(), kept.borrow().is_some()), (1, true), "the next search stores it");
+}
+
+#[test]
+fn r79_r07_an_index_that_cannot_be_read_or_written_ends_no_search() {
+    let (world, data, kept) = (World::new(false), MemoryStore::default(), Kept::default());
+    many(&world, &data);
+    let (process, spy) = fresh(&world, &data, &kept, 2);
+    spy.index_fails.set(true);
+    for _ in 0..3 {
+        assert_eq!(find(&world, &process, "t001"), ["s001"]);
+    }
+    assert_eq!((spy.listed_heads.take(), spy.index_writes.take()), (SESSIONS, 1), "one try for each opening");
+    spy.reading_fails.set(true);
+    let (process, failing) = fresh(&world, &data, &kept, 3);
+    failing.reading_fails.set(true);
+    let query = RecencyQuery::default();
+    let failed = world.run(search_sessions(&process.open.context, "t001", &query)).unwrap_err();
+    assert_eq!(failed.code, ErrorCode::StoreError);
 }
 
 #[test]
@@ -188,4 +237,25 @@ fn r79_r80_the_index_of_an_encrypted_store_is_sealed() {
     let plain = Process::over(&world, with_index(&data, &kept), 4);
     let refused = world.run(search_sessions(&plain.open.context, "t012", &query)).err();
     assert!(refused.is_some() && kept.borrow().as_ref() == Some(&record));
+}
+
+#[test]
+fn r79_r80_a_rotation_removes_an_index_of_a_replaced_key() {
+    let (world, data, kept) = (World::new(false), MemoryStore::default(), Kept::default());
+    let opened_with = |keys: &[_], number| Process::over(&world, over(with_index(&data, &kept), keys), number);
+    let process = opened_with(&[ONE], 1);
+    for at in 0..SESSIONS {
+        say(&world, &opened(&world, &process, &format!("s{at:03}")), "user", &format!("t{at:03}"));
+    }
+    assert_eq!(find(&world, &process, "t011"), ["s011"]);
+    let old = kept.borrow().clone().unwrap();
+    let process = opened_with(&[TWO, ONE], 2);
+    world.run(rotate_keys(&process.open.context)).unwrap();
+    assert!(kept.borrow().is_none());
+    assert_eq!(find(&world, &process, "t011"), ["s011"]);
+    // One that was left behind is not read, and replaced.
+    kept.replace(Some(old.clone()));
+    assert_eq!(find(&world, &opened_with(&[TWO, ONE], 3), "t011"), ["s011"]);
+    assert_ne!(kept.borrow().as_ref(), Some(&old));
+    assert_eq!(find(&world, &opened_with(&[TWO], 4), "t012"), ["s012"]);
 }

@@ -5,7 +5,7 @@ use super::failure::IdbFailure;
 use super::rows::{
     HEADS, bytes_of, delete_search_index, newest_change, put_search_index, request_newest_change, request_search_index,
 };
-use super::transaction::{Script, ScriptStep};
+use super::transaction::{Script, ScriptStep, SharedScript};
 use crate::store::{SearchIndexStore, StoreFuture, Table};
 use bytes::Bytes;
 use std::cell::RefCell;
@@ -80,9 +80,10 @@ impl IndexedDbStore {
         })
     }
 
-    /// Deletes the record of the index, which may have hashes of what was erased.
-    pub(super) fn delete_index(&self) -> StoreFuture<'_, ()> {
-        Box::pin(async move { self.run_on_index(IndexOperation::Delete).await.map(drop) })
+    /// Deletes the record for good, and writes none any more, if this handle has not done so before. On a full disk a
+    /// transaction that only deletes succeeds.
+    pub(super) async fn give_up_index(&self) -> bool {
+        self.stores_index.replace(false) && self.remove_index().await.is_ok()
     }
 }
 
@@ -98,9 +99,20 @@ impl SearchIndexStore for IndexedDbStore {
 
     fn write_index(&self, mark: u64, record: Bytes) -> StoreFuture<'_, bool> {
         Box::pin(async move {
-            let script = self.run_on_index(IndexOperation::Write(mark, record)).await?;
+            // A new connection may be one to another database, and nobody would learn that the first was evicted.
+            let is_open = self.connection.borrow().as_ref().is_some_and(|open| !open.is_closed());
+            if !is_open || self.marked_connection.get() != self.connections.get() {
+                return Ok(false);
+            }
+            let script = Rc::new(RefCell::new(SearchIndexScript::new(IndexOperation::Write(mark, record))));
+            let shared: SharedScript = script.clone();
+            self.attempt(&shared, true).await.map_err(|failure| failure.error)?;
             let is_written = script.borrow().is_written;
             Ok(is_written)
         })
+    }
+
+    fn remove_index(&self) -> StoreFuture<'_, ()> {
+        Box::pin(async move { self.run_on_index(IndexOperation::Delete).await.map(drop) })
     }
 }

@@ -33,7 +33,8 @@ impl AppendRequest {
         let mut stores = vec![HEADS];
         for table in TABLES {
             let written = put.iter().chain(replace).any(|record| record.table == table);
-            if written || remove.iter().any(|(of, _)| *of == table) {
+            let has_index = self.batch.erases && table == Table::Log;
+            if written || has_index || remove.iter().any(|(of, _)| *of == table) {
                 stores.push(table.as_str());
             }
         }
@@ -95,6 +96,9 @@ impl AppendRequest {
                 head.widest = head.widest.max(last.saturating_sub(record.key)).max(1);
             }
         }
+        if self.batch.erases {
+            rows::delete_search_index(transaction)?;
+        }
         let edits = self.edits();
         for (table, first, last) in deleted_ranges(&edits, head.widest > 0) {
             rows::delete(transaction, table, keys.range(first, last))?;
@@ -126,9 +130,8 @@ impl AppendRequest {
     }
 }
 
-/// Deletes a session's records, but not its head, and the index of a search, which has hashes of them.
+/// Deletes a session's records, but not its head.
 pub(super) fn clear(keys: &SessionKeys, transaction: &IdbTransaction) -> Result<(), IdbFailure> {
-    rows::delete_search_index(transaction)?;
     for table in TABLES {
         rows::delete(transaction, table, keys.all())?;
     }
