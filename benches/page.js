@@ -27,6 +27,6 @@ globalThis.bench = {
   w2: (name, sizes, rounds) => w2(rethread, name, sizes, rounds),
   store: (name, size) => store(rethread, name, size),
   fillSessions: (name, count) => fillSessions(rethread, name, count),
-  searchTimes: (name, rounds) => searchTimes(rethread, name, rounds),
+  searchTimes: (name, rounds, first) => searchTimes(rethread, name, rounds, first),
   coldOpen: (name, session) => coldOpen(rethread, name, session, linearMemory),
 };

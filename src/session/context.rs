@@ -79,6 +79,8 @@ pub struct StoreContext {
     pub audit_pages: AuditPages,
     /// What the last search has read of all sessions.
     pub search_index: RefCell<SearchIndex>,
+    /// The index is being stored, or could not be.
+    pub is_storing_index: Cell<bool>,
     /// Names this open store in its notices, and as the holder of its runs' leases.
     origin: String,
     /// Keeps the registry of open sessions until the store is closed, even if the application drops its handle.
@@ -110,6 +112,7 @@ impl StoreContext {
             payloads: RefCell::default(),
             audit_pages: AuditPages::default(),
             search_index: RefCell::default(),
+            is_storing_index: Cell::default(),
             callbacks: PendingCallbacks::default(),
             origin: host.random_id(),
             registry: RefCell::default(),

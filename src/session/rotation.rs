@@ -42,9 +42,17 @@ pub async fn rotate_keys(context: &StoreContext) -> Result<Rotated> {
             }
         }
         if cursor.is_none() {
-            return Ok(done);
+            break;
         }
     }
+    // It may have a key that a replaced one wraps; the next search stores it again.
+    if done.rotated > 0
+        && let Some(store) = context.store.search_index_store()
+    {
+        store.remove_index().await?;
+        context.search_index.borrow_mut().set_unstored();
+    }
+    Ok(done)
 }
 
 /// Begins a rotation that nobody awaits, some time after the store was opened. What fails is reported as a warning.

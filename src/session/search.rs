@@ -5,6 +5,8 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::store::{
     ChangedHead, HeadChanges, Page, RecencyQuery, SearchHit, SearchIndex, SearchedSession, SessionSearch, open_session,
 };
+use bytes::Bytes;
+use std::rc::Rc;
 
 /// Number of hits in a page if the caller sets no limit.
 pub const DEFAULT_HITS: u64 = 20;
@@ -22,7 +24,7 @@ const HEADS_PER_READ: usize = 1_000;
 /// # Errors
 /// `invalid_input` for a cursor that no page gave, or too many words; the store's own, if it can read no head, or the texts
 /// of no session.
-pub async fn search_sessions(context: &StoreContext, text: &str, query: &RecencyQuery) -> Result<Page<SearchHit>> {
+pub async fn search_sessions(context: &Rc<StoreContext>, text: &str, query: &RecencyQuery) -> Result<Page<SearchHit>> {
     let mut search = SessionSearch::new(text, query)?;
     if search.is_empty() {
         return Ok(Page { items: Vec::new(), cursor: None });
@@ -47,15 +49,84 @@ pub async fn search_sessions(context: &StoreContext, text: &str, query: &Recency
             }
         }
     }
+    store_index(context);
     match failure.filter(|_| !has_read) {
         Some(error) => Err(error),
         None => Ok(reader.page()),
     }
 }
 
+/// Stores the index, if the store has a place for one and has an old one, in the background.
+fn store_index(context: &Rc<StoreContext>) {
+    let index = context.search_index.borrow();
+    let is_due = index.is_to_be_stored() || index.is_to_be_removed();
+    if !is_due || context.is_storing_index.get() || context.store.search_index_store().is_none() {
+        return;
+    }
+    context.is_storing_index.set(true);
+    let context_of_task = Rc::clone(context);
+    context.spawn(async move {
+        // After an error the next one to try is the next `open`: a first search that takes longer is all that it costs.
+        let is_done = store_index_now(&context_of_task).await.is_ok();
+        context_of_task.is_storing_index.set(!is_done);
+    });
+}
+
+/// Stores the index, unless heads have changed since, or removes the one that the store has.
+async fn store_index_now(context: &StoreContext) -> Result<()> {
+    let Some(store) = context.store.search_index_store() else { return Ok(()) };
+    let index = || context.search_index.borrow_mut();
+    if index().is_to_be_removed() {
+        store.remove_index().await?;
+        index().set_stored();
+        return Ok(());
+    }
+    let since = index().mark();
+    let Some(changes) = context.store.head_changes(since) else { return Ok(()) };
+    match changes.await?.changed {
+        // Another search brings the index up to date, and is followed by another try.
+        Some(changed) if !changed.is_empty() || index().mark() != since => return Ok(()),
+        Some(_) => {}
+        // The mark is of another connection, and perhaps of another database.
+        None => {
+            context.search_index.take();
+            return Ok(());
+        }
+    }
+    let Some((mark, record)) = index().take_record() else { return Ok(()) };
+    if !store.write_index(mark, record).await? {
+        index().set_unstored();
+    }
+    Ok(())
+}
+
+/// Takes the index that the store has, if nothing is known of the sessions.
+async fn load_stored_index(context: &StoreContext) -> Result<()> {
+    let is_unknown = || {
+        let index = context.search_index.borrow();
+        index.mark().is_none() && !index.is_too_large()
+    };
+    let Some(store) = context.store.search_index_store().filter(|_| is_unknown()) else { return Ok(()) };
+    let record = match store.read_index().await {
+        Err(error) if matches!(error.code, ErrorCode::Closed | ErrorCode::Evicted) => return Err(error),
+        // The record may be damaged while all heads can be read; if nothing can, reading them fails next.
+        Err(_) => Some(Bytes::new()),
+        Ok(record) => record,
+    };
+    let index = record.as_ref().map(SearchIndex::of_record);
+    // Another search may have been faster.
+    match index.filter(|_| is_unknown()) {
+        Some(Some(index)) => drop(context.search_index.replace(index)),
+        Some(None) => context.search_index.borrow_mut().set_unstored(),
+        None => {}
+    }
+    Ok(())
+}
+
 /// Adds all sessions to a search: those of the index, after the heads that have changed since were read, or those of
 /// all heads.
 async fn add_sessions(context: &StoreContext, search: &mut SessionSearch, channel: Option<&str>) -> Result<()> {
+    load_stored_index(context).await?;
     let HeadChanges { mark, changed } = loop {
         let since = context.search_index.borrow().mark();
         let changes = context.store.head_changes(since).filter(|_| !context.search_index.borrow().is_too_large());
@@ -73,12 +144,10 @@ async fn add_sessions(context: &StoreContext, search: &mut SessionSearch, channe
     {
         return add_damaged(context, search, damaged).await;
     }
-    if context.search_index.borrow().mark().is_some() {
-        // Searches at once begin anew, too.
-        context.search_index.take();
-    }
+    // Searches at once begin anew, too.
+    let before = context.search_index.take();
     // What is written while the heads are read has a later number than the mark, and is read again by the next search.
-    let mut index = SearchIndex::starting_at(mark);
+    let mut index = before.begin_again(mark);
     add_stored(context, search, None, &mut index).await?;
     if context.search_index.borrow().mark().is_none_or(|kept| kept <= mark) {
         context.search_index.replace(index);

@@ -177,6 +177,7 @@ impl SessionArchive {
             head: seal_record(RecordKind::Head, &self.head),
             at_least: self.revision.max(expected + 1).max(revision),
             put: self.records.clone(),
+            erases: expected > 0,
             notice: notice.and_then(|notice| notice(revision)),
             ..Batch::default()
         };

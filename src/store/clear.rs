@@ -55,6 +55,7 @@ pub async fn clear_session(
             head: seal_record(RecordKind::Head, &cleared),
             at_least,
             notice: notice.as_ref().and_then(|notice| notice(cleared.history_revision)),
+            erases: true,
             remove: records.iter().map(|record| (record.table, record.key)).collect(),
             ..Batch::default()
         };

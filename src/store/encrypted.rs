@@ -11,13 +11,14 @@ mod cipher;
 mod frame;
 mod keys;
 mod retained;
+mod search_index;
 mod session_key;
 
 pub use cipher::{Cipher, PlacedValue, UnwrappedKey};
 
 use super::{
     Appended, AuditQuery, Batch, Capabilities, ChangedHead, HeadChanges, LogKey, LogStore, Page, Query, RecencyQuery,
-    Record, RecordSelector, RetainedAppend, SessionRow, StoreFuture, StoredBranch, StoredHead,
+    Record, RecordSelector, RetainedAppend, SearchIndexStore, SessionRow, StoreFuture, StoredBranch, StoredHead,
 };
 use crate::error::{Error, ErrorCode, Result};
 use bytes::Bytes;
@@ -442,6 +443,10 @@ impl<C: Cipher> LogStore for EncryptedStore<C> {
             }
             Ok(HeadChanges { mark, changed: Some(changed) })
         }))
+    }
+
+    fn search_index_store(&self) -> Option<&dyn SearchIndexStore> {
+        self.store.search_index_store().map(|_| self as &dyn SearchIndexStore)
     }
 
     fn recent_sessions<'a>(&'a self, query: &'a RecencyQuery) -> Option<StoreFuture<'a, Page<SessionRow>>> {

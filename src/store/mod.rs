@@ -97,7 +97,7 @@ pub use record::seal_payload;
 pub use record::{MAX_RECORD_BYTES, RecordKind, StoredValue, open_record, open_whole_record, seal_record};
 pub use reply_checks::{MIN_VALUE_BYTES, check_page, check_records};
 pub use rotation::rotate_key;
-pub use search::{Excerpt, MessageExcerpt, SearchHit, SearchIndex, SearchedSession, SessionSearch};
+pub use search::{Excerpt, MessageExcerpt, SearchHit, SearchIndex, SearchIndexStore, SearchedSession, SessionSearch};
 pub use segment::split_segment;
 pub use stored_head::StoredHead;
 
@@ -195,6 +195,8 @@ pub struct Batch {
     pub replace: Vec<Record>,
     /// Records to remove before others are written. Absent ones are ignored.
     pub remove: Vec<(Table, u64)>,
+    /// True if it erases or replaces messages: [a copy of heads](SearchIndexStore) is removed with it.
+    pub erases: bool,
     /// Text for the store's other users, of a store that [sends notices](LogStore::sends_notices): sent if the batch is
     /// written.
     pub notice: Option<String>,
@@ -518,6 +520,11 @@ pub trait LogStore {
     /// of any handle. A session may be among them that has not changed. None if the store does not number changes;
     /// what was read of heads is read again then.
     fn head_changes(&self, _since: Option<u64>) -> Option<StoreFuture<'_, HeadChanges>> {
+        None
+    }
+
+    /// Returns where the index of a search is stored; none if the store has no place for one.
+    fn search_index_store(&self) -> Option<&dyn SearchIndexStore> {
         None
     }
 

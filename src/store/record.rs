@@ -62,6 +62,8 @@ pub enum RecordKind {
     Snapshot = 13,
     /// Of a branch in the directory of a session.
     Branch = 14,
+    /// What a search needs of all sessions.
+    SearchIndex = 15,
 }
 
 /// A type that can be stored in a record.

@@ -9,6 +9,7 @@ mod excerpt;
 mod filter;
 mod index;
 mod query;
+mod stored_index;
 mod words;
 
 use super::{Page, RecencyQuery, SessionLog, SessionPosition};
@@ -21,6 +22,7 @@ use filter::searched_texts;
 pub use index::{SearchIndex, SearchedSession};
 use query::SearchTerms;
 use std::cmp::Reverse;
+pub use stored_index::SearchIndexStore;
 
 /// Maximum number of sessions whose texts are read for a page.
 const MAX_READ: usize = 200;
@@ -113,7 +115,7 @@ impl SessionSearch {
         if !is_wanted {
             return;
         }
-        let in_title = session.title.as_deref().map_or(0, |title| self.terms.find(title).mask);
+        let in_title = self.terms.mask_of_title(&session.title_hashes);
         if session.terms.as_ref().is_some_and(|terms| !terms.may_have_all(&self.terms.hashes_without(in_title))) {
             return;
         }

@@ -17,7 +17,8 @@ async function fill([name, count]) {
   const encryption = name === 'sealed' && {
     key: await crypto.subtle.generateKey({ name: 'AES-GCM', length: 256 }, false, ['encrypt', 'decrypt']),
   };
-  globalThis.client = await rethread.open({ name, now: () => (now += 1_000), ...(encryption && { encryption }) });
+  globalThis.options = { name, now: () => (now += 1_000), ...(encryption && { encryption }) };
+  globalThis.client = await rethread.open(options);
   for (let at = 0; at < count; at += 1) {
     const session = await client.session(`s${at}`);
     await session.append([
@@ -98,34 +99,102 @@ test('r79 after a first search, whatever another tab changes is found by the nex
   assert.deepEqual(page.complaints, []);
 });
 
+/** Counts the heads that lists and reads of changes return. */
+function countHeads() {
+  globalThis.readHeads = 0;
+  for (const Class of [IDBObjectStore, IDBIndex])
+    for (const method of ['getAll', 'getAllRecords']) {
+      const original = Class.prototype[method];
+      if (!original) continue;
+      Class.prototype[method] = function replaced(...args) {
+        const request = original.apply(this, args);
+        const { name } = this.objectStore ?? this;
+        if (name === 'heads') request.addEventListener('success', () => (readHeads += request.result.length));
+        return request;
+      };
+    }
+}
+
 test('r79 after a first search, the next one reads no head that has not changed', async () => {
   const page = await world.page();
   await page.evaluate(fill, ['counted', 60]);
+  await page.evaluate(countHeads);
   const rows = await page.evaluate(async () => {
-    let read = 0;
-    for (const Class of [IDBObjectStore, IDBIndex])
-      for (const method of ['getAll', 'getAllRecords']) {
-        const original = Class.prototype[method];
-        if (!original) continue;
-        Class.prototype[method] = function replaced(...args) {
-          const request = original.apply(this, args);
-          const { name } = this.objectStore ?? this;
-          if (name === 'heads') request.addEventListener('success', () => (read += request.result.length));
-          return request;
-        };
-      }
     const counts = [];
     for (const change of [false, false, true]) {
-      read = 0;
+      readHeads = 0;
       if (change)
         await (await client.session('s9')).append([{ role: 'user', parts: [{ type: 'text', text: 'Snow' }] }]);
       await client.search('topic17');
-      counts.push(read);
+      counts.push(readHeads);
     }
     return counts;
   });
   assert.deepEqual(rows, [60, 0, 1]);
 });
+
+/** Waits until the database has the index of a search, or has none, and returns its bytes. */
+async function keptIndex([name, isThere]) {
+  const done = (request) =>
+    new Promise((resolve, reject) => {
+      request.onsuccess = () => resolve(request.result);
+      request.onerror = () => reject(request.error);
+    });
+  const database = await done(indexedDB.open(name));
+  let index;
+  for (let tries = 0; tries < 200; tries += 1) {
+    index = await done(database.transaction('log').objectStore('log').get(0));
+    if ((index !== undefined) === isThere) break;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  database.close();
+  return index && Array.from(index);
+}
+
+for (const name of ['plain index', 'sealed']) {
+  test(`r79 r59 the first search of a page reads the index that the database has: ${name}`, async () => {
+    const page = await world.page();
+    await page.evaluate(countHeads);
+    await page.evaluate(fill, [name, 520]);
+    const counts = [];
+    const search = async (text) => {
+      await page.evaluate(() => (readHeads = 0));
+      const ids = await page.evaluate(find, text);
+      counts.push(await page.evaluate(() => readHeads));
+      return ids;
+    };
+    const reopen = () =>
+      page.evaluate(async () => {
+        await client.close();
+        client = await rethread.open(options);
+      });
+    assert.deepEqual(await search('topic17 weather'), ['s17']);
+    const bytes = await page.evaluate(keptIndex, [name, true]);
+    assert.ok(bytes.length > 5_000);
+    assert.doesNotMatch(Buffer.from(bytes).toString('latin1'), /weather|topic/i);
+    await reopen();
+    assert.deepEqual(await search('topic18 weather'), ['s18']);
+    await page.evaluate(async () => (await client.session('s9')).update({ title: 'Sunshine' }));
+    await reopen();
+    assert.deepEqual(await search('sunshine'), ['s9']);
+    assert.deepEqual(counts, [520, 0, 1]);
+    // What is deleted or erased is not in it.
+    await page.evaluate(() => client.deleteSession('s18'));
+    assert.equal(await page.evaluate(keptIndex, [name, false]), undefined);
+    assert.deepEqual(await search('topic18 weather'), []);
+    assert.ok(await page.evaluate(keptIndex, [name, true]), 'the next search writes it again');
+    await page.evaluate(async () => {
+      const session = await client.session('s17');
+      await session.deleteMessages([(await session.messages()).items[0].id]);
+    });
+    assert.equal(await page.evaluate(keptIndex, [name, false]), undefined);
+    assert.deepEqual(await search('topic17 weather'), []);
+    assert.deepEqual(await search('topic19 weather'), ['s19']);
+    const listed = await page.evaluate(async () => (await client.sessions({ limit: 1_000 })).items.length);
+    assert.equal(listed, 519);
+    assert.deepEqual(page.complaints, []);
+  });
+}
 
 test('r79 sessions of a database of version 2 are found, and what changes in it', async () => {
   const page = await world.page();

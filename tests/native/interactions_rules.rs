@@ -348,3 +348,34 @@ fn r74_a_list_of_objects_without_types_is_healed_by_the_rules() {
     let found = heal(given.to_string().as_bytes(), OWN, answer.as_bytes(), &RepairOptions::default()).unwrap();
     assert_eq!(serde_json::from_slice::<Value>(&found.body).unwrap(), expected);
 }
+
+#[test]
+fn r40_a_signature_that_is_no_text_is_removed_and_signs_nothing() {
+    let with = |step: Value, signature: Value| {
+        let mut step = step;
+        step["signature"] = signature;
+        step
+    };
+    let steps = |signature: Value| {
+        [
+            user("Weather?"),
+            with(json!({ "type": "thought", "summary": [{ "type": "text", "text": "Hm" }] }), signature.clone()),
+            with(call("a"), signature.clone()),
+            with(result("a", json!("sunny")), signature.clone()),
+            with(json!({ "type": "google_search_call", "id": "s", "arguments": {} }), signature),
+        ]
+    };
+    for wrong in [json!(5), json!(true), json!(["c2ln"]), json!({ "data": "c2ln" })] {
+        let given = body(&steps(wrong));
+        assert_eq!(errors(&given, OWN), ["malformed"; 4]);
+        assert!(warnings(&given).contains(&"unsigned_thinking"), "the call has no signature before it");
+        let mut expected = body(&steps(Value::Null));
+        for step in expected["input"].as_array_mut().unwrap() {
+            step.as_object_mut().unwrap().remove("signature");
+        }
+        assert_eq!(repaired_body(&given, OWN), expected);
+    }
+    for kept in [json!("c2ln"), json!(""), Value::Null] {
+        assert!(errors(&body(&steps(kept)), OWN).is_empty());
+    }
+}

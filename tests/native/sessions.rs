@@ -38,6 +38,8 @@ mod reads;
 mod rotation;
 #[cfg(not(target_arch = "wasm32"))]
 mod search;
+#[cfg(not(target_arch = "wasm32"))]
+mod search_index;
 mod seeds;
 mod titles;
 #[cfg(not(target_arch = "wasm32"))]

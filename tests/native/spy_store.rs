@@ -1,13 +1,15 @@
 //! A store that counts what is asked of it, and fails when it is told to.
 
+use bytes::Bytes;
 use rethread::branch_path::DIRECTORY;
 use rethread::error::{Error, ErrorCode};
 use rethread::store::{
-    Appended, AuditQuery, Batch, Capabilities, HeadChanges, LogStore, MemoryStore, Page, Query, Record, SessionRow,
-    StoreFuture, StoredHead, Table,
+    Appended, AuditQuery, Batch, Capabilities, HeadChanges, LogStore, MemoryStore, Page, Query, Record,
+    SearchIndexStore, SessionRow, StoreFuture, StoredHead, Table,
 };
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
+use std::rc::Rc;
 use std::task::Poll;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -45,6 +47,13 @@ pub struct Spy {
     pub slow: Cell<bool>,
     /// Every operation waits once before it is done, and once before its reply arrives.
     pub waits: Cell<bool>,
+    /// What is kept of a search's index; none if the store keeps none. Spies may share it.
+    pub index: Option<Rc<RefCell<Option<Bytes>>>>,
+    /// The index can neither be read nor written.
+    pub index_fails: Cell<bool>,
+    pub index_writes: Cell<u32>,
+    /// What happens between the search and the write of its index.
+    pub before_index_write: RefCell<Option<Box<dyn FnOnce()>>>,
     /// Every byte that was ever to be written.
     pub written: RefCell<Vec<u8>>,
 }
@@ -52,6 +61,12 @@ pub struct Spy {
 impl Spy {
     pub fn new(data: &MemoryStore) -> Self {
         Self { data: data.clone(), ..Self::default() }
+    }
+
+    fn drop_index(&self) {
+        if let Some(index) = &self.index {
+            index.take();
+        }
     }
 
     async fn wait(&self) {
@@ -115,7 +130,11 @@ impl LogStore for Spy {
                 let batch = Batch { head: head.value, ..Batch::default() };
                 self.data.append(session, head.revision, batch, &format!("other {}", head.revision)).await?;
             }
+            let erases = batch.erases;
             let appended = self.data.append(session, expected, batch, operation).await?;
+            if erases && matches!(appended, Appended::Revision(_)) {
+                self.drop_index();
+            }
             self.wait().await;
             if fault == Some(Fault::LosesReply) {
                 Err(Error::new(ErrorCode::StoreError, "the reply was lost"))
@@ -171,11 +190,51 @@ impl LogStore for Spy {
         }))
     }
 
+    fn search_index_store(&self) -> Option<&dyn SearchIndexStore> {
+        self.index.as_ref().map(|_| self as &dyn SearchIndexStore)
+    }
+
     fn invocations<'a>(&'a self, query: &'a AuditQuery) -> StoreFuture<'a, Page<(String, Record)>> {
         self.data.invocations(query)
     }
 
     fn delete_session<'a>(&'a self, session: &'a str) -> StoreFuture<'a, ()> {
+        self.drop_index();
         self.data.delete_session(session)
+    }
+}
+
+impl SearchIndexStore for Spy {
+    fn read_index(&self) -> StoreFuture<'_, Option<Bytes>> {
+        Box::pin(async move {
+            self.readable()?;
+            if self.index_fails.get() {
+                return Err(Error::new(ErrorCode::StoreError, "Failed to read large IndexedDB value"));
+            }
+            self.wait().await;
+            Ok(self.index.as_ref().and_then(|index| index.borrow().clone()))
+        })
+    }
+
+    fn write_index(&self, mark: u64, record: Bytes) -> StoreFuture<'_, bool> {
+        Box::pin(async move {
+            if let Some(happens) = self.before_index_write.take() {
+                happens();
+            }
+            self.index_writes.set(self.index_writes.get() + 1);
+            if self.index_fails.get() {
+                return Err(Error::new(ErrorCode::QuotaExceeded, "the disk is full"));
+            }
+            let newest = self.data.head_changes(None).unwrap().await?.mark;
+            if newest == mark {
+                self.index.as_ref().unwrap().replace(Some(record));
+            }
+            Ok(newest == mark)
+        })
+    }
+
+    fn remove_index(&self) -> StoreFuture<'_, ()> {
+        self.drop_index();
+        Box::pin(async { Ok(()) })
     }
 }

@@ -3,7 +3,7 @@
 //! Sources: the types of @google/genai 3.1.0 (2026-11), and Google's "Interactions API: breaking changes" (May 2026),
 //! by which steps replaced `outputs` and lists of turns; those were removed on 2026-06-08.
 
-use crate::json::JsonRef;
+use crate::json::{JsonKind, JsonRef};
 use crate::provider::rules::Fields;
 use std::borrow::Cow;
 
@@ -77,7 +77,7 @@ impl StepKind {
 
 /// Returns the signature of a step. An empty one is none: recorded streams have it in calls (2026-05-15).
 pub(super) fn signature_of(step: JsonRef<'_>) -> Option<JsonRef<'_>> {
-    step.find(SIGNATURE).filter(|signature| !signature.is_text(""))
+    step.find(SIGNATURE).filter(|signature| signature.kind() == JsonKind::String && !signature.is_text(""))
 }
 
 /// Returns true for the type of a step of Google's own tools: `google_search_call`, `url_context_result`.

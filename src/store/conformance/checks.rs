@@ -34,6 +34,9 @@ pub const CHECKS: &[(&str, StoreCheck)] = &[
     ("what_another_writer_changes_is_found", |context| {
         Box::pin(recency::what_another_writer_changes_is_found(context))
     }),
+    ("a_search_index_is_no_older_than_a_deletion", |context| {
+        Box::pin(recency::a_search_index_is_no_older_than_a_deletion(context))
+    }),
     ("audit_rows_are_found", |context| Box::pin(sessions::audit_rows_are_found(context))),
     ("an_audit_row_replaced_is_found_anew", |context| Box::pin(sessions::an_audit_row_replaced_is_found_anew(context))),
     ("pages_of_audit_rows_cost_what_their_rows_cost", |context| {

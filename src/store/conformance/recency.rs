@@ -187,3 +187,41 @@ pub(super) async fn what_another_writer_changes_is_found(context: &StoreCheckCon
     ensure!(got == [written], "after a deletion and an append {got:?} have changed");
     Ok(())
 }
+
+/// An index of a search is written while no head has changed, is listed nowhere, and goes with what deletes or erases.
+pub(super) async fn a_search_index_is_no_older_than_a_deletion(context: &StoreCheckContext) -> Result<()> {
+    let (store, other) = (&*context.store, &*context.other);
+    let Some(index) = store.search_index_store() else { return Ok(()) };
+    let newest = || async {
+        let numbers_none = || Error::new(ErrorCode::Internal, "a store with an index numbers no changes");
+        Ok(store.head_changes(None).ok_or_else(numbers_none)?.await?.mark)
+    };
+    let record = |text: &'static str| bytes::Bytes::from_static(text.as_bytes());
+    context.changed_by(other, "a").await?;
+    context.changed_by(other, "b").await?;
+    let (before, all) = (newest().await?, store.sessions(None, 0, None).await?.items.len());
+    ensure!(index.write_index(before, record("first")).await?, "an index was not written");
+    ensure!(index.read_index().await? == Some(record("first")), "the index that was written is not read");
+    let listed = store.sessions(None, 0, None).await?.items.len();
+    ensure!(listed == all, "beside {all} sessions, an index is one of {listed}");
+    context.changed_by(other, "a").await?;
+    ensure!(!index.write_index(before, record("late")).await?, "an index was written after a change");
+    ensure!(index.read_index().await? == Some(record("first")), "an append removes no index");
+    let stored = || async { index.write_index(newest().await?, record("again")).await };
+    ensure!(stored().await?, "an index was not written again");
+    other.delete_session(&context.session("a")).await?;
+    ensure!(index.read_index().await?.is_none(), "the index is there after a deletion");
+    ensure!(stored().await?, "an index was not written after a deletion");
+    let id = context.session("b");
+    let revision = other.head(&id).await?.map_or(0, |head| head.revision);
+    let erasing = Batch { erases: true, ..batch(("b", 1_000, false), &context.session("channel")) };
+    let got = other.append(&id, revision.saturating_add(1), erasing.clone(), &context.operation()).await?;
+    ensure!(got == Appended::Conflict(revision), "an append to a later revision gave {got:?}");
+    ensure!(index.read_index().await?.is_some(), "an append that was not done removes the index");
+    other.append(&id, revision, erasing, &context.operation()).await?;
+    ensure!(index.read_index().await?.is_none(), "the index is there after an erasure");
+    ensure!(stored().await?, "an index was not written after an erasure");
+    index.remove_index().await?;
+    ensure!(index.read_index().await?.is_none(), "the index is there after its removal");
+    Ok(())
+}

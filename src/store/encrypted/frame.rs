@@ -104,6 +104,16 @@ pub(super) fn record_place(session: &str, record: &Record) -> Bytes {
     place(table, (record.key, record.last_key.unwrap_or(record.key)), session)
 }
 
+/// Returns the place of the key of the index of a search.
+pub(super) fn index_key_place() -> Bytes {
+    place(b'i', (0, 0), "")
+}
+
+/// Returns the place of that index.
+pub(super) fn index_place() -> Bytes {
+    place(b's', (0, 0), "")
+}
+
 fn place(kind: u8, (key, last_key): (u64, u64), session: &str) -> Bytes {
     let mut out = BytesMut::with_capacity(18 + session.len());
     out.put_slice(&[VERSION, kind]);

@@ -39,7 +39,8 @@ pub(super) fn plan_erasure(
     keeps_copies: bool,
 ) -> Result<ErasurePlan> {
     let items = erased_items(scan, chosen);
-    let (batch, counts, head) = (Batch::default(), BTreeMap::new(), head.clone());
+    let batch = Batch { erases: true, ..Batch::default() };
+    let (counts, head) = (BTreeMap::new(), head.clone());
     let mut plan = ErasurePlan { items, batch, head, counts, bytes: 0, unreadable: 0 };
     let mut shrunk = Vec::new();
     let seqs = scan.seqs();

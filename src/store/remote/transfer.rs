@@ -208,7 +208,7 @@ transfer_fields!(Capabilities { compare_and_append, atomic_batch, read_your_writ
 transfer_fields!(AuditIndex { tool, status, channel, at });
 transfer_fields!(Record { table, key, last_key, index, value });
 transfer_fields!(ListedBy { updated_at, is_archived });
-transfer_fields!(Batch { head, channel, listed_by, at_least, put, replace, remove, notice });
+transfer_fields!(Batch { head, channel, listed_by, at_least, put, replace, remove, erases, notice });
 transfer_fields!(StoredHead { revision, value });
 transfer_fields!(Query { table, from, to, reverse, limit_bytes, expected_records });
 transfer_fields!(AuditQuery { session, tool, status, channel, since, until, cursor, limit });

@@ -23,6 +23,8 @@ struct SearchTerm {
     text: String,
     /// A word that begins so is enough: the last one of a query may not be written to its end.
     is_prefix: bool,
+    /// The hash under which [`title_hashes`] has it.
+    title_hash: u32,
 }
 
 /// Where a text has terms.
@@ -49,7 +51,8 @@ impl SearchTerms {
             let is_open = kind == TermKind::Word && range.end == text.len();
             let is_prefix = is_open && term.chars().count() >= PREFIX_CHARS;
             if !terms.iter().any(|known| known.text == term && known.is_prefix == is_prefix) {
-                terms.push(SearchTerm { text: term.to_owned(), is_prefix });
+                let title_hash = if is_prefix { beginning_hash(term) } else { term_hash(term) };
+                terms.push(SearchTerm { text: term.to_owned(), is_prefix, title_hash });
             }
         });
         if terms.len() > MAX_TERMS {
@@ -78,6 +81,14 @@ impl SearchTerms {
     pub fn hashes_without(&self, mask: u64) -> Vec<u32> {
         let terms = self.terms.iter().enumerate().filter(|(at, _)| mask & (1 << at) == 0);
         terms.map(|(_, term)| if term.is_prefix { prefix_hash(&term.text) } else { term_hash(&term.text) }).collect()
+    }
+
+    /// Returns the mask of a title of which these are the [`title_hashes`]: as [`find`](Self::find) does, unless two
+    /// terms have one hash.
+    #[must_use]
+    pub fn mask_of_title(&self, hashes: &[u32]) -> u64 {
+        let terms = self.terms.iter().enumerate();
+        terms.filter(|(_, term)| hashes.binary_search(&term.title_hash).is_ok()).fold(0, |mask, (at, _)| mask | 1 << at)
     }
 
     /// Finds the terms in a text.
@@ -112,14 +123,33 @@ pub fn hash_terms(text: &str, hashes: &mut BTreeSet<u32>) {
     });
 }
 
+/// Returns the hashes of the terms of a title, sorted: of each term, and of each beginning by which a word is found.
+pub fn title_hashes(title: &str) -> Vec<u32> {
+    let mut hashes = Vec::new();
+    each_term(title, &mut |term, kind, _| {
+        hashes.push(term_hash(term));
+        if kind == TermKind::Word {
+            let ends = term.char_indices().map(|(at, last)| at + last.len_utf8()).skip(PREFIX_CHARS - 1);
+            hashes.extend(ends.filter_map(|end| term.get(..end)).map(beginning_hash));
+        }
+    });
+    hashes.sort_unstable();
+    hashes.dedup();
+    hashes
+}
+
 fn term_hash(term: &str) -> u32 {
     mixed(hash(term.as_bytes()))
 }
 
-/// Returns the hash of the beginning of a word.
+/// Returns the hash of the beginning of a word by which a filter has it.
 fn prefix_hash(word: &str) -> u32 {
     let end = word.char_indices().nth(PREFIX_CHARS).map_or(word.len(), |(at, _)| at);
-    mixed(!hash(word.get(..end).unwrap_or(word).as_bytes()))
+    beginning_hash(word.get(..end).unwrap_or(word))
+}
+
+fn beginning_hash(beginning: &str) -> u32 {
+    mixed(!hash(beginning.as_bytes()))
 }
 
 /// Spreads a hash, so that its highest bits depend on all of it.

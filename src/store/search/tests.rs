@@ -1,10 +1,13 @@
 //! Terms, queries and excerpts.
 
 use super::index::{MAX_KEPT_BYTES, SearchIndex, SearchedSession};
-use super::query::hash_terms;
+use super::query::{hash_terms, title_hashes};
 use super::words::each_term;
 use super::{Excerpt, SearchTerms};
+use crate::session_head::SessionHead;
+use crate::store::{RecordKind, StoredHead, seal_record};
 use crate::term_filter::TermFilter;
+use bytes::Bytes;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -105,6 +108,7 @@ proptest! {
         let found = query.find(&text);
         let mut hashes = BTreeSet::new();
         hash_terms(&text, &mut hashes);
+        prop_assert_eq!(query.mask_of_title(&title_hashes(&text)), found.mask, "by hashes alone");
         let wanted = query.hashes_without(!found.mask);
         prop_assert!(wanted.iter().all(|hash| hashes.contains(hash)));
         let excerpt = Excerpt::around(&text, &found.ranges);
@@ -126,9 +130,11 @@ fn with_terms(filter: &TermFilter, at: usize) -> SearchedSession {
     SearchedSession {
         id: format!("session-{at:08}"),
         updated_at: 1,
-        title: Some("A title of a usual length".to_owned()),
+        title_hashes: title_hashes("A title of a usual length"),
         channel: None,
         is_archived: false,
+        born: 0,
+        erasures: 0,
         terms: Some(filter.clone()),
     }
 }
@@ -159,4 +165,110 @@ fn r79_the_index_that_is_kept_has_a_bound() {
     assert!(at > 37_000, "{at} sessions with full filters fit");
     index.move_to(9);
     assert_eq!((index.mark(), index.sessions().count()), (None, 0), "all heads are read again");
+}
+
+#[test]
+fn r79_the_beginning_of_a_word_is_found_in_a_title_by_its_hash() {
+    let hashes = title_hashes("Invoked by Größen of 東京");
+    let has = |query: &str| {
+        let query = SearchTerms::parse(query).unwrap();
+        query.mask_of_title(&hashes) == query.full_mask()
+    };
+    assert!(has("invo") && has("invok") && has("grösse") && has("東京") && has("by"));
+    // The filter of the texts has the first four letters only.
+    assert!(!has("invoi") && !has("inv") && !has("groesse") && !has("京東"));
+}
+
+fn stored(head: &SessionHead) -> StoredHead {
+    StoredHead { revision: 1, value: seal_record(RecordKind::Head, head) }
+}
+
+/// An index that the store has, of sessions with full filters.
+fn stored_index(count: usize) -> SearchIndex {
+    let (filter, mut index) = (full_filter(), SearchIndex::starting_at(7));
+    for at in 0..count {
+        index.keep(with_terms(&filter, at).id, Some(with_terms(&filter, at)));
+    }
+    index.set_stored();
+    index
+}
+
+/// A head with more terms than the index has of it.
+fn grown(at: usize) -> SessionHead {
+    let mut filter = full_filter();
+    filter.add(&[at as u32]);
+    filter.set_revision(3);
+    let title = Some("A title of a usual length, and more".into());
+    SessionHead {
+        title,
+        term_filter: filter,
+        history_revision: 3,
+        ..SessionHead::new(&with_terms(&TermFilter::default(), at).id, 1)
+    }
+}
+
+#[test]
+fn r79_an_index_is_stored_when_it_pays() {
+    let mut index = stored_index(600);
+    assert!(!index.is_to_be_stored() && !index.is_to_be_removed());
+    for at in 0..255 {
+        index.set(grown(at).id, Some(&stored(&grown(at))));
+        index.set(grown(0).id, Some(&stored(&grown(0))));
+    }
+    assert!(!index.is_to_be_stored(), "255 sessions have changed");
+    index.set(grown(255).id, Some(&stored(&grown(255))));
+    assert!(index.is_to_be_stored());
+    index.move_to(300);
+    assert_eq!(index.take_record().map(|(mark, _)| mark), Some(300));
+    assert!(!index.is_to_be_stored(), "it is stored once");
+    index.set_unstored();
+    assert!(index.is_to_be_stored());
+    assert!(SearchIndex::default().begin_again(8).mark() == Some(8) && !SearchIndex::starting_at(8).is_to_be_removed());
+}
+
+#[test]
+fn r79_r59_an_index_with_what_was_erased_is_replaced_or_removed() {
+    type Loss = fn(SessionHead) -> SessionHead;
+    let losses: [Loss; 4] = [
+        |head| SessionHead { title: Some("A title".into()), ..head },
+        |head| SessionHead { born: 2, ..head },
+        |head| SessionHead { erasures: 1, ..head },
+        |head| SessionHead { term_filter: TermFilter::default(), ..head },
+    ];
+    for (number, loss) in losses.into_iter().enumerate() {
+        for (count, is_stored) in [(600, true), (100, false), (20_000, false)] {
+            let mut index = stored_index(count);
+            index.set(grown(3).id, Some(&stored(&grown(3))));
+            assert!(!index.is_to_be_stored() && !index.is_to_be_removed(), "loss {number} of {count}");
+            index.set(grown(3).id, Some(&stored(&loss(grown(3)))));
+            assert_eq!(
+                (index.is_to_be_stored(), index.is_to_be_removed()),
+                (is_stored, !is_stored),
+                "loss {number} of {count}"
+            );
+            let again = index.begin_again(9);
+            assert!(again.is_to_be_removed(), "the store still has it");
+        }
+    }
+    let mut index = stored_index(600);
+    index.set("nobody".into(), None);
+    assert!(index.is_to_be_stored(), "a deletion, also of a session that was not known");
+    index.set_stored();
+    index.set(grown(5).id, Some(&StoredHead { revision: 1, value: Bytes::new() }));
+    assert!(index.is_to_be_removed() && !index.is_to_be_stored(), "of a head that cannot be read");
+}
+
+#[test]
+fn r79_r62_a_stored_index_is_read_as_it_was_or_not_at_all() {
+    let mut index = stored_index(600);
+    let (_, record) = index.take_record().unwrap();
+    let read = SearchIndex::of_record(&record).unwrap();
+    assert!(read.sessions().eq(index.sessions()) && read.mark() == Some(7) && read.bytes() == index.bytes());
+    for end in [0, 3, 7, 40, record.len() - 1] {
+        assert!(SearchIndex::of_record(&record.slice(..end)).is_none());
+    }
+    let mut damaged = record.to_vec();
+    damaged[40] ^= 1;
+    assert!(SearchIndex::of_record(&damaged.into()).is_none());
+    assert!(SearchIndex::of_record(&stored(&grown(1)).value).is_none(), "a record of another kind");
 }

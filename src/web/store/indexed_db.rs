@@ -15,6 +15,7 @@ mod read;
 mod recent;
 mod rows;
 mod scan;
+mod search_index;
 mod transaction;
 mod upgrade;
 mod wait;
@@ -26,7 +27,7 @@ pub use options::{Durability, IndexedDbOptions};
 use crate::error::{ErrorCode, Result};
 use crate::store::{
     Appended, AuditQuery, Batch, Capabilities, HeadChanges, LogStore, MAX_KEY, MAX_RECORD_BYTES, Page, Query,
-    RecencyQuery, Record, RecordSelector, RecordSink, SessionRow, StoreFuture, StoredHead,
+    RecencyQuery, Record, RecordSelector, RecordSink, SearchIndexStore, SessionRow, StoreFuture, StoredHead,
 };
 use changes::ChangesScript;
 use connection::{DatabaseOrigin, EvictionMarker, IdbConnection};
@@ -62,6 +63,8 @@ pub struct IndexedDbStore {
     /// The number of connections that were opened, and the one on which the newest mark of changes was read.
     connections: Cell<u64>,
     marked_connection: Cell<u64>,
+    /// False once the disk was full: what an index takes belongs to the sessions.
+    stores_index: Cell<bool>,
 }
 
 /// Number of heads that are remembered.
@@ -95,6 +98,7 @@ impl IndexedDbStore {
             newest_change: Cell::new(0),
             connections: Cell::new(0),
             marked_connection: Cell::new(0),
+            stores_index: Cell::new(true),
         };
         store.connection().await.map_err(|failure| failure.error)?;
         Ok(store)
@@ -219,6 +223,8 @@ impl IndexedDbStore {
 
     /// Deletes a session on a full disk. Its tombstone is written afterwards, in the space that this freed.
     async fn erase(&self, session: &str) -> Result<()> {
+        // Without a tombstone there is no change by which an index would lose the session.
+        self.stores_index.set(false);
         let Some(tombstone) =
             self.run_on_head(session, HeadOperation::Erase).await?.borrow_mut().unwritten_tombstone.take()
         else {
@@ -273,6 +279,11 @@ impl LogStore for IndexedDbStore {
                 Rc::new(RefCell::new(HeadScript::append_after(session, (append, self.next_change()), remembered)));
             let mut ended = self.transacted(script.clone(), true).await;
             if ended.is_err() && script.borrow().is_stale {
+                script.borrow_mut().restart();
+                ended = self.transacted(script.clone(), true).await;
+            }
+            let is_full = ended.as_ref().is_err_and(|failure| failure.error.code == ErrorCode::QuotaExceeded);
+            if is_full && self.give_up_index().await {
                 script.borrow_mut().restart();
                 ended = self.transacted(script.clone(), true).await;
             }
@@ -379,6 +390,10 @@ impl LogStore for IndexedDbStore {
             let is_same = self.marked_connection.replace(self.connections.get()) == self.connections.get();
             Ok(HeadChanges { mark, changed: changed.filter(|_| is_same) })
         }))
+    }
+
+    fn search_index_store(&self) -> Option<&dyn SearchIndexStore> {
+        self.stores_index.get().then_some(self)
     }
 
     fn recent_sessions<'a>(&'a self, query: &'a RecencyQuery) -> Option<StoreFuture<'a, Page<SessionRow>>> {

@@ -26,16 +26,16 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Waker};
 
-fn opened(world: &World, process: &Process, id: &str) -> Rc<OpenSession> {
+pub fn opened(world: &World, process: &Process, id: &str) -> Rc<OpenSession> {
     world.run(process.open.open_session(id, SessionSettings::default())).unwrap()
 }
 
-fn say(world: &World, session: &OpenSession, role: &str, text: &str) {
+pub fn say(world: &World, session: &OpenSession, role: &str, text: &str) {
     world.pass(1_000);
     append(world, session, &json!([{ "role": role, "content": text }]));
 }
 
-fn titled(world: &World, session: &OpenSession, title: &'static str) {
+pub fn titled(world: &World, session: &OpenSession, title: &'static str) {
     world.run(session.update(Box::new(move |head| head.title = Some(title.into())))).unwrap();
 }
 
@@ -43,7 +43,7 @@ fn page(world: &World, process: &Process, text: &str, query: &RecencyQuery) -> P
     world.run(search_sessions(&process.open.context, text, query)).unwrap()
 }
 
-fn found(world: &World, process: &Process, text: &str) -> Vec<String> {
+pub fn found(world: &World, process: &Process, text: &str) -> Vec<String> {
     page(world, process, text, &RecencyQuery::default()).items.into_iter().map(|hit| hit.head.id).collect()
 }
 

@@ -71,6 +71,7 @@ fn batch() -> impl Strategy<Value = Batch> {
             head: head.into(),
             channel: has_channel.then(|| "web".into()),
             listed_by: ListedBy { updated_at, is_archived },
+            erases: false,
             at_least,
             put,
             replace,

@@ -5,7 +5,7 @@ use super::names::{fitting_name, has_valid_name};
 use super::order::{RuleStep, RuleStepKind};
 use crate::finding::FindingCode;
 use crate::json::{JsonKind, JsonRef};
-use crate::provider::gemini_interactions::step::{FUNCTION_RESULT, StepKind, is_of_server, signature_of};
+use crate::provider::gemini_interactions::step::{FUNCTION_RESULT, SIGNATURE, StepKind, is_of_server, signature_of};
 use crate::provider::rules::{BodyPiece, Fields, FoundCall, FoundResult, Pairs, Plan, Violation, object_text, quoted};
 
 const USER_START: &str = "{\"type\":\"user_input\",\"content\":[";
@@ -180,6 +180,7 @@ impl<'p, 'a, 'o> StepReader<'p, 'a, 'o> {
     }
 
     fn step(&mut self, kind: StepKind, fields: &Fields<'a>) {
+        self.fix_signature(fields);
         match kind {
             StepKind::UserInput => self.list_of_contents(fields, RuleStepKind::Input),
             StepKind::ModelOutput => self.list_of_contents(fields, RuleStepKind::Model),
@@ -190,6 +191,16 @@ impl<'p, 'a, 'o> StepReader<'p, 'a, 'o> {
                 self.push(RuleStepKind::Model, fields.object);
                 self.is_signature_settled |= kind == StepKind::Thought && signature_of(fields.object).is_some();
             }
+        }
+    }
+
+    /// Removes a signature that cannot be one.
+    fn fix_signature(&mut self, fields: &Fields<'a>) {
+        if fields.find(SIGNATURE).is_some_and(|signature| signature.kind() != JsonKind::String) {
+            let sentence = "input[{at}].signature: a text is required.";
+            let violation = Violation::error(FindingCode::Malformed, sentence);
+            self.plan.report(violation.at_member(fields.object, SIGNATURE).dropped());
+            self.plan.edits.remove(fields.object, SIGNATURE);
         }
     }
 

@@ -46,6 +46,7 @@ fn r46_all_values_of_the_contract_cross_unchanged() {
         put: vec![record(0), record(1)],
         replace: vec![record(MAX_KEY)],
         remove: vec![(Table::Log, 1), (Table::Runs, 2)],
+        erases: true,
         notice: Some("notice".into()),
     };
     crosses(batch);

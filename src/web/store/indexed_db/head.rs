@@ -2,8 +2,8 @@
 
 use super::failure::IdbFailure;
 use super::rows::{
-    HEADS, HeadRow, STORES, SessionKeys, delete_head, newest_change, put_head, request_change_above,
-    request_first_records, request_head, request_newest_change, request_records,
+    HEADS, HeadRow, STORES, SessionKeys, delete_head, delete_search_index, newest_change, put_head,
+    request_change_above, request_first_records, request_head, request_newest_change, request_records,
 };
 use super::transaction::{Script, ScriptStep};
 use super::write::{AppendRequest, clear, tombstone};
@@ -161,6 +161,9 @@ impl HeadScript {
     ) -> Result<ScriptStep, IdbFailure> {
         let is_live = exists && !row.deleted;
         let mut written = 0;
+        if matches!(self.operation, HeadOperation::Delete | HeadOperation::Erase) {
+            delete_search_index(transaction)?;
+        }
         match &self.operation {
             // Runs again after a lost connection.
             HeadOperation::Read => self.head = (is_live || found).then(|| row.head()),

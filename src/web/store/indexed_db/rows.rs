@@ -7,6 +7,7 @@
 //! log, runs                [session, key]      bytes
 //! tool_invocations         [session, key]      {t: tool, s: status, c: channel, a: at, v: bytes}
 //! a segment in any table   [session, key, last key]
+//! the index of a search    0, in the log       bytes
 //! ```
 //!
 //! A key is an array, and the session is a member of it, so the records of two sessions never mix. Arrays are sorted by
@@ -232,7 +233,7 @@ fn write(record: &Record) -> JsValue {
 }
 
 /// Returns the bytes of a value, if it has any.
-fn bytes_of(value: &JsValue) -> Option<Bytes> {
+pub(super) fn bytes_of(value: &JsValue) -> Option<Bytes> {
     value.dyn_ref::<Uint8Array>().map(|array| array.to_vec().into())
 }
 
@@ -301,6 +302,25 @@ pub(super) fn request_change_above(transaction: &IdbTransaction, change: u64) ->
 /// Returns the rows that have changed since the change of a number.
 pub(super) fn changes_since(change: u64) -> Result<IdbKeyRange, JsValue> {
     IdbKeyRange::lower_bound_with_open(&number(change), true)
+}
+
+/// The key of the index of a search, in the log. Builds that do not know it find no session by a number.
+const SEARCH_INDEX_KEY: f64 = 0.0;
+
+/// Requests the record of the index.
+pub(super) fn request_search_index(transaction: &IdbTransaction) -> Result<IdbRequest, IdbFailure> {
+    Ok(transaction.object_store(Table::Log.as_str())?.get(&SEARCH_INDEX_KEY.into())?)
+}
+
+/// Writes the record of the index.
+pub(super) fn put_search_index(transaction: &IdbTransaction, record: &[u8]) -> Result<(), IdbFailure> {
+    put(transaction, Table::Log.as_str(), &SEARCH_INDEX_KEY.into(), &bytes(record))
+}
+
+/// Deletes the record of the index.
+pub(super) fn delete_search_index(transaction: &IdbTransaction) -> Result<(), IdbFailure> {
+    transaction.object_store(Table::Log.as_str())?.delete(&SEARCH_INDEX_KEY.into())?;
+    Ok(())
 }
 
 /// Requests a session's head.

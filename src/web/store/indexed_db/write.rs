@@ -33,7 +33,8 @@ impl AppendRequest {
         let mut stores = vec![HEADS];
         for table in TABLES {
             let written = put.iter().chain(replace).any(|record| record.table == table);
-            if written || remove.iter().any(|(of, _)| *of == table) {
+            let has_index = self.batch.erases && table == Table::Log;
+            if written || has_index || remove.iter().any(|(of, _)| *of == table) {
                 stores.push(table.as_str());
             }
         }
@@ -94,6 +95,9 @@ impl AppendRequest {
             if let Some(last) = record.last_key {
                 head.widest = head.widest.max(last.saturating_sub(record.key)).max(1);
             }
+        }
+        if self.batch.erases {
+            rows::delete_search_index(transaction)?;
         }
         let edits = self.edits();
         for (table, first, last) in deleted_ranges(&edits, head.widest > 0) {
