@@ -54,6 +54,7 @@ async fn write_pending_runs(
                 complete(&mut stored);
                 let state = match &run.failed {
                     _ if is_live => "live",
+                    _ if run.is_queued() => "queued",
                     Some(_) => "failed",
                     None if stored.waits_for_approval() => "waiting_approval",
                     None => "interrupted",

@@ -4,7 +4,7 @@ use super::deferred_saves::step_of;
 use super::host::{LockOutcome, RunLock};
 use super::live_run::LiveRun;
 use super::open_session::OpenSession;
-use super::queued_question::{QueuedQuestion, WhenBusy};
+use super::queue_begin::QueueBegin;
 use super::run_driver::RunDriver;
 use super::run_lock::{lock_name, queue_lock_names};
 use crate::error::{ErrorCode, Result};
@@ -13,34 +13,22 @@ use crate::store::{Change, ExclusiveRun, JournalStep};
 use std::rc::Rc;
 
 impl RunDriver {
-    /// Starts a run when no other one of the session is under way in this tab; one that waits, in any tab or process.
+    /// Starts a run if no other one of the session is under way in this tab.
     ///
     /// # Errors
     /// `busy` if another run is in the way, also one of another tab or process if a service keeps the conversation;
     /// those of `starting`.
-    pub async fn launch(
-        session: &OpenSession,
-        when_busy: impl Into<WhenBusy>,
-        starting: impl Future<Output = Result<Rc<Self>>>,
-    ) -> Result<Rc<Self>> {
-        let when_busy = when_busy.into();
-        let (queue, question) = (when_busy.waits(), QueuedQuestion::new(session, &when_busy));
-        session.reserve_run(queue).await?;
-        let queue_lock = if queue { session.wait_in_queue(&question).await } else { session.lock_conversation().await };
-        let started = match queue_lock {
+    pub async fn launch(session: &OpenSession, starting: impl Future<Output = Result<Rc<Self>>>) -> Result<Rc<Self>> {
+        session.reserve_run()?;
+        let started = match session.lock_conversation().await {
             Ok(lock) => starting.await.map(|run| (run, lock)),
             Err(error) => Err(error),
         };
         session.set_run(started.as_ref().ok().map(|(run, _)| run.clone() as Rc<dyn LiveRun>));
-        drop(question);
-        let (run, queue_lock) = started?;
+        let (run, conversation_lock) = started?;
         // The run's events report what could not be written.
         let written = run.write_pending().await;
-        if queue {
-            // With `flushMs`, too, the next one in the queue must see this run.
-            let _ = run.flush().await;
-        }
-        drop(queue_lock);
+        drop(conversation_lock);
         session.context.check_open()?;
         match written {
             // Nothing was stored of it, and nothing sent.
@@ -52,11 +40,20 @@ impl RunDriver {
         }
     }
 
-    /// Returns the change that begins the run with the condition of a run that excludes others, if it is one.
-    pub(super) fn made_exclusive(&self, mut change: Change) -> Change {
-        if let Some(JournalStep::Begin(_)) = step_of(&change) {
-            change.exclusive = self.session.exclusive_run(&self.id);
+    /// Returns the change that begins the run with the conditions of a run that excludes others, and of one that was
+    /// sent to the queue.
+    pub(super) fn with_conditions(&self, mut change: Change) -> Change {
+        let Some(JournalStep::Begin(entries)) = step_of(&change).cloned() else { return change };
+        match &*self.queue_begin.borrow() {
+            None => {}
+            Some(QueueBegin::InTurn(turn)) => change.turn = Some(turn.clone()),
+            Some(QueueBegin::Queued) => {
+                if let Some(journal) = &mut change.journal {
+                    journal.step = JournalStep::BeginQueued(entries);
+                }
+            }
         }
+        change.exclusive = self.session.exclusive_run(&self.id);
         change
     }
 }

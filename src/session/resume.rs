@@ -5,12 +5,15 @@ use super::journals::journal_of;
 use super::lease::{is_leased, lease_end};
 use super::open_session::OpenSession;
 use super::provider_turns::AppendedContent;
+use super::queued_run::QueuedRun;
 use super::run_driver::{FIRST_EPOCH, RunDriver};
-use super::run_lock::{RunClaim, RunHold, acquire_run_lock};
+use super::run_lock::{RunClaim, RunHold, acquire_run_lock, lock_name};
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use crate::message::MessageStatus;
-use crate::run::{Handoff, Persistence, Run, RunSetup, RunSnapshot, RunWriter, discarded_entries, stopped_entries};
+use crate::run::{
+    Handoff, Persistence, Run, RunSetup, RunSnapshot, RunWriter, StoredRun, discarded_entries, stopped_entries,
+};
 use crate::session_head::RunEntry;
 use crate::store::{Change, JournalChange, JournalStep, check_lease};
 use std::rc::Rc;
@@ -33,7 +36,13 @@ struct LockedRun {
 
 async fn lock_run(session: &OpenSession, id: &str) -> Result<LockedRun> {
     session.refresh().await?;
-    entry_of(session, id)?;
+    let entry = entry_of(session, id)?;
+    if session.run_queue.held(id).is_some()
+        && !session.context.live.borrow().contains(&lock_name(&session.context, &session.id, id))
+    {
+        // It waits here: its lock or lease is this tab's.
+        return Ok(LockedRun { entry, lock: None, lease_ended_by: Ms::MAX, _claim: None });
+    }
     let lock = acquire_run_lock(&session.context, &session.id, id).await?;
     let claim = RunClaim::new(&session.context, &session.id, id);
     // Read again: the last holder may have ended the run.
@@ -49,6 +58,27 @@ async fn lock_run(session: &OpenSession, id: &str) -> Result<LockedRun> {
     };
     check_lease(&entry, lease_ended_by)?;
     Ok(LockedRun { entry, lock, lease_ended_by, _claim: claim })
+}
+
+/// Acquires a question that waits, as its next holder, and reads it.
+///
+/// # Errors
+/// As [`resume_run`], and `busy` if it waits here.
+pub(super) async fn lock_queued_run(session: &Rc<OpenSession>, id: &str) -> Result<(QueuedRun, StoredRun)> {
+    if session.run_queue.held(id).is_some() {
+        return Err(Error::new(ErrorCode::Busy, "the question waits here already"));
+    }
+    let LockedRun { entry, lock, lease_ended_by, _claim: claim } = lock_run(session, id).await?;
+    let claim = claim.ok_or_else(|| Error::new(ErrorCode::Busy, "the question is being taken up here already"))?;
+    let stored = journal_of(&session.context, &session.id, &entry).await?;
+    let mut change = journal_change(session, &entry, JournalStep::Take, lease_ended_by);
+    if let Some(journal) = &mut change.journal {
+        journal.lease_until = lease_end(&session.context, lock.is_some());
+    }
+    commit_as_new_holder(session, id, change).await?;
+    let queued = QueuedRun::of(session, (entry.id, entry.epoch + 1), lock, claim)?;
+    queued.entry()?;
+    Ok((queued, stored))
 }
 
 /// What a run continues with: its setup with the mode unset, and what the application passes again.
@@ -197,7 +227,7 @@ pub async fn discard_run(session: &Rc<OpenSession>, id: &str, keep: bool) -> Res
         session.leave_unborn_branch_soon();
         return discarded;
     }
-    session.reserve_run(false).await?;
+    session.reserve_run()?;
     let discarded = match session.show_branch_of(&entry).await {
         Ok(()) => discard_shown(session, id, keep).await,
         Err(error) => Err(error),
@@ -224,6 +254,10 @@ async fn discard_shown(session: &Rc<OpenSession>, id: &str, keep: bool) -> Resul
     let content = AppendedContent::of(&change.entries);
     let revision = commit_as_new_holder(session, id, change).await?;
     session.context.announce_append(&session.id, revision);
+    if let Some(question) = session.run_queue.held(id) {
+        question.discarded.give();
+        session.run_queue.wake_all();
+    }
     Ok(content)
 }
 

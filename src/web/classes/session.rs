@@ -169,11 +169,10 @@ impl JsSession {
         let inner = self.inner.clone();
         let hooks = ProviderHooks::read(hooks);
         self.inner.context.promise(async move {
-            let mut options: RunOptions<JsOptions> = read_options("a run's request", &request)?;
-            let when_busy = options.read_when_busy(&inner)?;
-            let starting =
-                RunDriver::begin(&inner, |id| options.into_new_run(&inner, id, (hooks.provide, hooks.store)));
-            Ok(JsRun::of(RunDriver::launch(&inner, when_busy, starting).await?).into())
+            let options: RunOptions<JsOptions> = read_options("a run's request", &request)?;
+            let waits = options.waits_if_busy();
+            let read = |id| options.into_new_run(&inner, id, (hooks.provide, hooks.store));
+            Ok(JsRun::of(RunDriver::send(&inner, waits, read).await?).into())
         })
     }
 
@@ -187,12 +186,18 @@ impl JsSession {
     /// Continues a run that was cut off.
     pub fn resume(&self, run: JsValue, request: JsValue, hooks: &JsValue) -> Promise {
         let inner = self.inner.clone();
-        let ProviderHooks { store, .. } = ProviderHooks::read(hooks);
+        let ProviderHooks { provide, store } = ProviderHooks::read(hooks);
         self.inner.context.promise(async move {
             let snapshot = untrusted_value::bytes("the snapshot", &run)?;
             let options: RunOptions<JsOptions> = read_options("a run's request", &request)?;
             if options.input.is_some() {
                 return Err(Error::config("`input` is not an option of `resume`: the run has its input already"));
+            }
+            if let Some(id) = run.as_string().filter(|_| snapshot.is_none())
+                && inner.is_queued(&id).await?
+            {
+                let request = options.into_resume(&inner, id)?;
+                return Ok(JsRun::of(RunDriver::take_up(&inner, request, (provide, store)).await?).into());
             }
             let resuming = async {
                 let run = match (snapshot, run.as_string()) {
@@ -209,7 +214,7 @@ impl JsSession {
                 run.store_hook.replace(store);
                 Ok(run)
             };
-            Ok(JsRun::of(RunDriver::launch(&inner, false, resuming).await?).into())
+            Ok(JsRun::of(RunDriver::launch(&inner, resuming).await?).into())
         })
     }
 
