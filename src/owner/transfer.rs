@@ -6,8 +6,8 @@ use crate::history::History;
 use crate::message::{Dialect, Message, MessageStatus, Part};
 
 /// Returns `not_transferred` warnings for content that is not stored here: what preceded a chain, the rest of answers
-/// that broke off, and parts for which `is_reference` returns true. Empty unless the newest answer is of a service that
-/// is not the owner in this dialect, and this run has no answer yet.
+/// that broke off, and parts for which `is_reference` returns true. Empty unless the newest answer, apart from ones that
+/// no service will continue, is of a service that is not the owner in this dialect, and this run has no answer yet.
 #[must_use]
 pub fn transfer_findings(
     (owner, dialect): (&StateOwner, Dialect),
@@ -16,7 +16,8 @@ pub fn transfer_findings(
     is_reference: &dyn Fn(&Message, &Part) -> bool,
 ) -> Vec<Finding> {
     let has_new_answer = live.is_some_and(|live| live.messages().iter().any(|message| message.answer.is_some()));
-    let newest = history.messages().iter().rev().find(|message| message.answer.is_some());
+    let is_link = |message: &&Message| message.status == MessageStatus::Complete || is_of_service(message);
+    let newest = history.messages().iter().rev().filter(|message| message.answer.is_some()).find(is_link);
     let marked = newest.and_then(|newest| Some((newest, newest.answer.as_ref()?.service_mark.as_deref()?)));
     let Some((newest, mark)) = marked else { return Vec::new() };
     let is_of_owner = newest.dialect == Some(dialect) && owner.mark_of(newest).is_some();

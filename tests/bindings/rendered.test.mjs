@@ -12,6 +12,7 @@ const DIALECTS = [
   'mistral',
   'bedrock',
   'mistral-conversations',
+  'gemini-interactions',
 ];
 
 test('r19 a render has its body as an object of the caller, parsed when it is read', async () => {

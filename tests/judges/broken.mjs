@@ -134,7 +134,26 @@ WRITE['mistral-conversations'] = (items) => ({
   }),
 });
 
-const LIST = { gemini: 'contents', 'openai-responses': 'input', 'mistral-conversations': 'inputs' };
+WRITE['gemini-interactions'] = (items) => ({
+  model: 'm',
+  input: items.flatMap((item) => {
+    const said = (text) => [{ type: 'text', text }];
+    if (item.user) return [{ type: 'user_input', content: said(item.user) }];
+    if (item.results)
+      return item.results.map(({ id, name, text }) => ({ type: 'function_result', call_id: id, name, result: text }));
+    const thought = item.calls.length ? [{ type: 'thought', signature: `c2ln${item.calls[0].id}` }] : [];
+    const words = item.words ? [{ type: 'model_output', content: said(item.words) }] : [];
+    const calls = item.calls.map(({ id, name, input }) => ({ type: 'function_call', id, name, arguments: input }));
+    return [...thought, ...words, ...calls];
+  }),
+});
+
+const LIST = {
+  gemini: 'contents',
+  'openai-responses': 'input',
+  'gemini-interactions': 'input',
+  'mistral-conversations': 'inputs',
+};
 
 /** Every object and array below a value. */
 function below_(value, found = []) {

@@ -21,9 +21,9 @@ function modelOf(dialect, seed) {
 }
 
 /** What no repair can mend, and what the core keeps because a provider may have got it since: members and types of
- *  items that it does not know. */
+ *  items that it does not know, and a signature of a thought that is no text. */
 const NOT_OURS =
-  /at least one message|Value '\[\]' at 'messages'|empty array|contents is not specified|Unknown parameter|Extra inputs are not permitted|Supported values are: 'additional_tools'/;
+  /at least one message|Value '\[\]' at 'messages'|empty array|contents is not specified|Unknown parameter|Extra inputs are not permitted|Supported values are: 'additional_tools'|Invalid value at 'input\[\d+\]\.signature'/;
 
 /** Anthropic reads user messages in a row as one. */
 function asRead(dialect, body) {

@@ -18,8 +18,12 @@ pub struct InteractionService {
     pub requests: Vec<Value>,
     /// The codes of the refusals.
     pub refused: Vec<String>,
+    /// Why requests were refused that no service should get.
+    pub invalid: Vec<String>,
     /// What requests are refused with, whatever they contain.
     pub refuses: Option<(u16, Value)>,
+    /// What requests that continue an interaction are refused with.
+    pub refuses_to_continue: Option<(u16, Value)>,
     /// Refuses an interaction that is missing as it did in January 2026.
     pub has_turn_tokens: bool,
     /// Answers without an id, as with `store: false`.
@@ -32,13 +36,19 @@ pub struct InteractionService {
     count: usize,
 }
 
+fn invalid_request(text: String) -> (u16, Value) {
+    (400, json!({ "message": text, "code": "invalid_request" }))
+}
+
 impl InteractionService {
     pub fn new(script: impl FnMut(&[Value]) -> Result<String, Vec<(String, String)>> + 'static) -> Self {
         Self {
             interactions: BTreeMap::new(),
             requests: Vec::new(),
             refused: Vec::new(),
+            invalid: Vec::new(),
             refuses: None,
+            refuses_to_continue: None,
             has_turn_tokens: false,
             without_ids: false,
             status: None,
@@ -68,27 +78,36 @@ impl InteractionService {
 
     /// Accepts a request and keeps its interaction, or says why not.
     pub fn accept(&mut self, body: &Value) -> Result<Value, (u16, Value)> {
-        let invalid = |text: String| (400, json!({ "message": text, "code": "invalid_request" }));
         if let Some(refusal) = self.refuses.clone() {
+            return Err(refusal);
+        }
+        if let Some(refusal) =
+            self.refuses_to_continue.clone().filter(|_| body.get("previous_interaction_id").is_some())
+        {
             return Err(refusal);
         }
         let mut steps = match body["previous_interaction_id"].as_str() {
             None => Vec::new(),
             Some(id) => self.interactions.get(id).cloned().ok_or_else(|| {
                 if self.has_turn_tokens {
-                    invalid(format!("Invalid turn token: {id}"))
+                    invalid_request(format!("Invalid turn token: {id}"))
                 } else {
                     (404, json!({ "message": "Requested entity was not found.", "code": "not_found" }))
                 }
             })?,
         };
         let new = body["input"].as_array().filter(|input| !input.is_empty());
-        let new = new.ok_or_else(|| invalid("Invalid input received.".into()))?;
-        if let Some(doubled) = new.iter().find(|step| says_something(step) && steps.contains(step)) {
-            return Err(invalid(format!("the interaction has this already: {doubled}")));
-        }
-        steps.extend(new.iter().cloned());
-        self.check(&steps).map_err(invalid)?;
+        let checked = match new {
+            None => Err("Invalid input received.".into()),
+            Some(new) => match new.iter().find(|step| says_something(step) && steps.contains(step)) {
+                Some(doubled) => Err(format!("the interaction has this already: {doubled}")),
+                None => {
+                    steps.extend(new.iter().cloned());
+                    self.check(&steps)
+                }
+            },
+        };
+        checked.inspect_err(|text| self.invalid.push(text.clone())).map_err(invalid_request)?;
         self.requests.push(body.clone());
         let interaction = self.respond(&steps, body);
         steps.extend(interaction["steps"].as_array().unwrap().iter().cloned());

@@ -15,6 +15,12 @@ const FINISH = {
   gemini: { stop: 'STOP', length: 'MAX_TOKENS', tool_calls: 'STOP', content_filter: 'SAFETY' },
   mistral: { stop: 'stop', length: 'length', tool_calls: 'tool_calls', content_filter: 'error' },
   bedrock: { stop: 'end_turn', length: 'max_tokens', tool_calls: 'tool_use', content_filter: 'content_filtered' },
+  'gemini-interactions': {
+    stop: 'completed',
+    length: 'incomplete',
+    tool_calls: 'requires_action',
+    content_filter: 'failed',
+  },
   // Its answers do not say it.
   'mistral-conversations': { stop: null, length: null, tool_calls: null, content_filter: null },
 };
@@ -39,6 +45,7 @@ const CALL_ID = {
   mistral: ['', 9],
   bedrock: ['tooluse_', 22],
   'mistral-conversations': ['', 9],
+  'gemini-interactions': ['', 8],
 };
 const ANSWER_ID = {
   'openai-chat': ['chatcmpl-', 29],
@@ -48,6 +55,7 @@ const ANSWER_ID = {
   mistral: ['', 32],
   bedrock: ['', 22],
   'mistral-conversations': ['', 32],
+  'gemini-interactions': ['', 24],
 };
 
 function textPieces(text, pieces) {

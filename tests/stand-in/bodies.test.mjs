@@ -6,6 +6,7 @@ import test from 'node:test';
 import { check as anthropic } from './rules-anthropic.mjs';
 import { check as bedrock } from './rules-bedrock.mjs';
 import { check as gemini } from './rules-gemini.mjs';
+import { check as geminiInteractions } from './rules-gemini-interactions.mjs';
 import { check as mistral } from './rules-mistral.mjs';
 import { check as mistralConversations } from './rules-mistral-conversations.mjs';
 import { check as openaiChat } from './rules-openai-chat.mjs';
@@ -15,6 +16,7 @@ const CHECKS = {
   anthropic,
   bedrock,
   gemini,
+  'gemini-interactions': geminiInteractions,
   mistral,
   'mistral-conversations': mistralConversations,
   'openai-chat': openaiChat,

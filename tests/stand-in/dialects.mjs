@@ -3,6 +3,7 @@
 import * as anthropicRules from './rules-anthropic.mjs';
 import * as bedrockRules from './rules-bedrock.mjs';
 import * as geminiRules from './rules-gemini.mjs';
+import * as geminiInteractionsRules from './rules-gemini-interactions.mjs';
 import * as mistralConversationsRules from './rules-mistral-conversations.mjs';
 import * as mistralRules from './rules-mistral.mjs';
 import * as chatRules from './rules-openai-chat.mjs';
@@ -10,6 +11,7 @@ import * as responsesRules from './rules-openai-responses.mjs';
 import * as anthropicWire from './wire-anthropic.mjs';
 import * as bedrockWire from './wire-bedrock.mjs';
 import * as geminiWire from './wire-gemini.mjs';
+import * as geminiInteractionsWire from './wire-gemini-interactions.mjs';
 import * as mistralConversationsWire from './wire-mistral-conversations.mjs';
 import * as mistralWire from './wire-mistral.mjs';
 import * as chatWire from './wire-openai-chat.mjs';
@@ -25,6 +27,11 @@ export const DIALECTS = {
   'mistral-conversations': {
     check: mistralConversationsRules.check,
     wire: mistralConversationsWire,
+    requestId: 'x-request-id',
+  },
+  'gemini-interactions': {
+    check: geminiInteractionsRules.check,
+    wire: geminiInteractionsWire,
     requestId: 'x-request-id',
   },
 };
@@ -44,6 +51,7 @@ const ADDRESSES = [
     /^v1(?:alpha|beta1?)?\/(?:projects\/[^/]+\/locations\/[^/]+\/publishers\/google\/)?models\/([^/]+):(generateContent|streamGenerateContent)$/,
     'gemini',
   ],
+  [/^v1(?:alpha|beta1?)?\/interactions$/, 'gemini-interactions'],
   [/^model\/([^/]+)\/(converse|converse-stream)$/, 'bedrock'],
 ];
 

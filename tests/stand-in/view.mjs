@@ -60,6 +60,20 @@ function* conversationEvents({ inputs }) {
   }
 }
 
+function* interactionEvents({ input }) {
+  const steps = typeof input === 'string' ? [{ type: 'user_input', content: input }] : [input].flat();
+  let calling = false;
+  for (const { type, content, id, name, arguments: given, call_id: called, result } of steps) {
+    if (type === 'user_input' && textOf(content)) yield { user: textOf(content) };
+    if (type === 'function_call') {
+      if (!calling) yield { round: true };
+      yield { call: { id, name, arguments: given } };
+    }
+    calling = type === 'function_call';
+    if (type === 'function_result') yield { result: { id: called, text: textOf(result) || JSON.stringify(result) } };
+  }
+}
+
 function* anthropicEvents({ messages }) {
   let before = null;
   for (const m of messages) {
@@ -145,6 +159,11 @@ const DIALECTS = {
         .filter((t) => t.toolSpec)
         .map(({ toolSpec: { name, inputSchema } }) => ({ name, schema: inputSchema.json })),
     thinks: (body) => ['enabled', 'adaptive'].includes(body.additionalModelRequestFields?.thinking?.type),
+  },
+  'gemini-interactions': {
+    events: interactionEvents,
+    tools: flatTools,
+    thinks: (body) => body.generation_config?.thinking_summaries === 'auto',
   },
   'mistral-conversations': { events: conversationEvents, tools: chatTools, thinks: never },
   mistral: { events: chatEvents, tools: chatTools, thinks: (body) => body.prompt_mode === 'reasoning' },

@@ -3,8 +3,8 @@
 import { readFileSync } from 'node:fs';
 import { DIALECTS as ALL } from '../stand-in/dialects.mjs';
 
-/** Those that other libraries speak, too: none of them writes the entries of Mistral's conversations. */
-const { 'mistral-conversations': _, ...DIALECTS } = ALL;
+/** Those that other libraries were run with: not the entries of Mistral's conversations, nor Google's steps. */
+const { 'mistral-conversations': _, 'gemini-interactions': __, ...DIALECTS } = ALL;
 export { DIALECTS };
 
 const root = new URL('../../', import.meta.url);

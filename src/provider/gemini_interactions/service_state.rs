@@ -40,15 +40,21 @@ fn continues_after(finish_reason: &str) -> bool {
     matches!(finish_reason, "completed" | "requires_action" | "incomplete")
 }
 
+/// What Google says of a valid result if it keeps the calls before it in another order (python-genai#3003, 2026-09-22).
+const OUT_OF_ORDER: &str = "Please ensure that function response turn comes immediately after a function call turn";
+
 /// What other resources are called in errors.
 const NAMED: [&str; 3] = ["models/", "agents/", "files/"];
 
 fn refusal(status: u16, code: &str, sentence: &str) -> Option<StateRefusal> {
-    let is_missing = match status {
+    match status {
         // The number is the code in errors of Google's other APIs. What the sentence names is what was not found.
-        404 => matches!(code, "not_found" | "NOT_FOUND" | "404") && !NAMED.iter().any(|name| sentence.contains(name)),
-        400 => sentence.starts_with("Invalid turn token"),
-        _ => false,
-    };
-    is_missing.then_some(StateRefusal::ResponseMissing)
+        404 if NAMED.iter().any(|name| sentence.contains(name)) => None,
+        404 if matches!(code, "not_found" | "NOT_FOUND" | "404") => Some(StateRefusal::ResponseMissing),
+        400 if sentence.starts_with("Invalid turn token") => Some(StateRefusal::ResponseMissing),
+        400 if sentence.contains(OUT_OF_ORDER) => Some(StateRefusal::NotContinued),
+        // After steps of `google_search` or `code_execution` (js-genai#1694, 2026-06-16).
+        501 => Some(StateRefusal::NotContinued),
+        _ => None,
+    }
 }

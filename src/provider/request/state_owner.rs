@@ -8,6 +8,9 @@ use crate::json::{JsonRef, ObjectWriter};
 use crate::owner::StateOwner;
 use crate::provider::spec::{DialectSpec, ServiceState};
 
+/// The parameter that has a service work on an answer when nobody reads it.
+const BACKGROUND: &str = "background";
+
 /// Rejects an owner that the request's dialect or parameters cannot have.
 ///
 /// # Errors
@@ -34,6 +37,14 @@ pub(crate) fn check_owner(spec: &DialectSpec, provider: &ProviderRequest, owner:
         return Err(Error::config(
             "`params.store` is false, so no later request can continue the response; leave it out, or use `owner: { kind: \"session\" }`",
         ));
+    }
+    let background = provider.params.view().find(BACKGROUND).and_then(JsonRef::as_bool);
+    if spec.resumable_answers.is_none() && background == Some(true) {
+        return Err(Error::config(format!(
+            "`params.background` is true, and an answer on which a service of the dialect \"{}\" works in the background is not \
+             picked up, so the conversation could not go on; leave it out",
+            provider.dialect.as_str()
+        )));
     }
     Ok(())
 }

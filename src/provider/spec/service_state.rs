@@ -57,6 +57,8 @@ pub(crate) enum StateRefusal {
     Locked,
     /// The service no longer has the response that the request continues.
     ResponseMissing,
+    /// The service does not continue the response, although it has it.
+    NotContinued,
     /// Another request has continued the response, and only one can.
     ResponseContinued,
     /// What must stay the same in a chain differs from what the request has.
@@ -72,6 +74,9 @@ impl StateRefusal {
         Some(match self {
             Self::ResponseMissing => {
                 "the service does not have the response any more that the request continues; the request is sent again with the history"
+            }
+            Self::NotContinued => {
+                "the service refuses to continue the response; the request is sent again with the history, as another chain"
             }
             Self::ResponseContinued => {
                 "another request has continued the response, which only one can; the request is sent with the history, as a chain of its own"
@@ -97,7 +102,7 @@ impl StateRefusal {
 
     /// Returns true if the service will not continue the chain with this request, whenever it is sent again.
     fn ends_chain(self) -> bool {
-        matches!(self, Self::ResponseMissing | Self::ResponseContinued | Self::HeadChanged)
+        matches!(self, Self::ResponseMissing | Self::NotContinued | Self::ResponseContinued | Self::HeadChanged)
     }
 
     /// Returns what to do if the application does not want the chain to begin again.
@@ -118,7 +123,7 @@ impl StateRefusal {
     fn advice(self) -> &'static str {
         match self {
             Self::Locked => "another request holds the conversation; resume the run when that one has ended",
-            Self::ResponseMissing | Self::ResponseContinued => {
+            Self::ResponseMissing | Self::NotContinued | Self::ResponseContinued => {
                 "the session lacks what came before its `previousResponseId`, so it cannot begin the chain again; open it with the id of \
                  another response, or with `owner: { kind: \"session\" }`"
             }
@@ -155,13 +160,14 @@ impl ServiceState {
         if self.continues(body) { self.chain.kept_members } else { &[] }
     }
 
-    /// Returns what the refusal of a request says of what the service keeps. What a request does not name is not
-    /// missing: it may be the model that was not found.
+    /// Returns what the refusal of a request says of what the service keeps. What a request does not name is
+    /// neither missing nor refused: it may be the model that was not found.
     pub fn refusal_of(&self, body: &[u8], status: u16, error: &WireError) -> Option<StateRefusal> {
         let refusal = (self.refusal)(status, error.code.as_deref().unwrap_or_default(), &error.message)?;
         let text = std::str::from_utf8(body).unwrap_or_default();
         let names_response = || JsonRef::parse(text).is_ok_and(|body| self.continues(body));
-        (refusal != StateRefusal::ResponseMissing || names_response()).then_some(refusal)
+        let is_of_response = matches!(refusal, StateRefusal::ResponseMissing | StateRefusal::NotContinued);
+        (!is_of_response || names_response()).then_some(refusal)
     }
 
     /// Returns the members of a body that refer to messages which the provider stores.

@@ -202,6 +202,7 @@ fn r23_r25_r27_r77_interleaved_turns_of_interactions_double_and_lose_nothing() {
             world.turn(true);
         }
         world.check();
+        assert!(world.service.invalid.is_empty(), "{:#?}\n{:#?}", world.service.invalid, world.events);
         refusals.extend(world.service.refused.iter().cloned());
         continued += world.service.chain().iter().filter(|previous| **previous != "none").count();
         for (what, times) in world.counts {

@@ -139,6 +139,8 @@ fn r22_r77_interactions_have_no_conversation_id_and_no_second_owner() {
     assert_eq!(rejected(conversation, r#"{"model":"m"}"#), ErrorCode::ConfigInvalid);
     // No later request could continue what is not kept.
     assert_eq!(rejected(automatic(), r#"{"model":"m","store":false}"#), ErrorCode::ConfigInvalid);
+    // An answer in the background is not picked up, so the conversation could not go on.
+    assert_eq!(rejected(automatic(), r#"{"model":"m","background":true}"#), ErrorCode::ConfigInvalid);
     let params = r#"{"model":"m","previous_interaction_id":"v1_1"}"#;
     assert_eq!(rejected(automatic(), params), ErrorCode::StateOwnerConflict);
     assert_eq!(rejected(StateOwner::Session, params), ErrorCode::StateOwnerConflict);
@@ -340,5 +342,63 @@ fn r25_r77_an_answer_that_the_service_has_not_finished_is_sent_as_what_it_is() {
         assert_eq!(service.sent(2).len(), if status == "incomplete" { 1 } else { 3 }, "{:?}", service.sent(2));
         assert!(service.requests.iter().all(|request| request.get("continuation_token").is_none()));
         assert_eq!(history_of(&mut host), words_of(service.newest()));
+    }
+}
+
+#[test]
+fn r25_r77_an_interaction_that_google_has_and_does_not_continue_begins_again_with_the_history() {
+    let out_of_order = "Please ensure that function response turn comes immediately after a function call turn. Got \
+                        function response with name 'look'.";
+    for (status, message, code) in [
+        (400, out_of_order, "invalid_request"),
+        (501, "Operation is not implemented, or supported, or enabled.", "not_implemented"),
+    ] {
+        let store = MemoryStore::default();
+        let mut host = Host::open(&store, "s", "h");
+        let mut service = InteractionService::new(rounds(1));
+        service.refuses_to_continue = Some((status, json!({ "message": message, "code": code })));
+        let outcome = finish(&mut host, &mut service, interacting("r1", automatic()), "One");
+        assert_eq!((restarts(&outcome), outcome.model_calls), (1, 2));
+        assert_eq!((service.chain(), &*service.refused), (vec!["none", "none"], &[code.to_owned()][..]));
+        assert_eq!(history_of(&mut host), words_of(service.newest()));
+        // The same sentence about a request that continues nothing is about the request.
+        service.refuses_to_continue = None;
+        let mut host = Host::open(&store, "other", "h");
+        service.refuses = Some((status, json!({ "message": message, "code": code })));
+        let outcome = ask(&mut host, &mut service, interacting("r2", automatic()), "One");
+        assert_eq!((restarts(&outcome), provider_code(&outcome).as_deref()), (0, Some(code)));
+        // What came before an interaction that the application gave is not stored here.
+        service.refuses = None;
+        service.refuses_to_continue = Some((status, json!({ "message": message, "code": code })));
+        let mut service = service.with_interaction("v1_given");
+        let mut host = Host::open(&store, "given", "h");
+        let outcome = ask(&mut host, &mut service, interacting("r3", given()), "One");
+        let error = outcome.error.as_ref().unwrap();
+        assert_eq!((error.code, restarts(&outcome)), (ErrorCode::ModelError, 0));
+        assert!(error.message.contains("open it with the id of another response"), "{}", error.message);
+    }
+}
+
+#[test]
+fn r22_r77_what_only_the_service_has_is_reported_after_an_answer_that_it_has_not_finished() {
+    for (status, owner) in [("completed", automatic()), ("budget_exceeded", automatic()), ("budget_exceeded", given())]
+    {
+        let store = MemoryStore::default();
+        let mut host = Host::open(&store, "s", "h");
+        let mut service = InteractionService::new(rounds(0)).with_interaction("v1_given");
+        finish(&mut host, &mut service, interacting("r1", given()), "One");
+        service.status = Some(status);
+        finish(&mut host, &mut service, interacting("r2", given()), "Two");
+        service.status = None;
+        let outcome = finish(&mut host, &mut service, interacting("r3", owner.clone()), "Three");
+        let is_reported = outcome.report.iter().any(|finding| finding.code.as_str() == "not_transferred");
+        assert_eq!(is_reported, owner == automatic(), "{status}: {:?}", outcome.report);
+        // Once: the requests after it are those of the new chain.
+        let outcome = finish(&mut host, &mut service, interacting("r4", owner), "Four");
+        assert!(
+            outcome.report.iter().all(|finding| finding.code.as_str() != "not_transferred"),
+            "{:?}",
+            outcome.report
+        );
     }
 }

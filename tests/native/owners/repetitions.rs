@@ -8,7 +8,7 @@ use super::spy_store::{Fault, Spy};
 use super::stateful_service::{Service, rounds, words_of};
 use super::{ask, conversation, owned};
 use rethread::error::ErrorCode;
-use rethread::run::{RunOutcome, RunStatus};
+use rethread::run::{Persistence, RunOutcome, RunStatus};
 use rethread::store::MemoryStore;
 use serde_json::Value;
 
@@ -116,4 +116,28 @@ fn r27_an_answer_that_could_not_be_stored_is_not_asked_for_again() {
     // A cancel ends a run, so nothing is sent again.
     let error = Host::open(&data, "s", "h2").resume(owned("r1", conversation())).unwrap_err();
     assert_eq!(error.code, ErrorCode::Conflict);
+}
+
+#[test]
+fn r27_results_that_a_conversation_may_have_are_not_sent_again_without_approval() {
+    for persistence in [Persistence::Run, Persistence::Call, Persistence::Result] {
+        let store = MemoryStore::default();
+        let mut service = Service::new(rounds(1)).with_conversation("conv_1");
+        let mut setup = owned("r1", conversation());
+        setup.persistence = persistence;
+        let mut host = Host::open(&store, "s", "h");
+        host.start(setup.clone(), "Go").unwrap();
+        let mut requests = 0;
+        let died = host.drive(|body| {
+            requests += 1;
+            let answer = service.answer(body);
+            if requests == 2 { Answer::Hang } else { answer }
+        });
+        assert!(died.is_none() && requests == 2);
+        let mut host = Host::open(&store, "s", "h2");
+        host.clock.advance(60_000);
+        host.resume(setup).unwrap();
+        let outcome = host.drive(|body| panic!("sent again: {body}")).unwrap();
+        assert_eq!(outcome.error.unwrap().code, ErrorCode::ReplayUnsafe, "{persistence:?}");
+    }
 }

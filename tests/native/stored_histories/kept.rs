@@ -201,7 +201,9 @@ fn count_calls(body: &Value) -> usize {
             item["type"] == "function_call"
                 || item["call_id"].is_string() && item["type"].as_str().is_some_and(|kind| kind.ends_with("_call")),
         );
-        let own = own + usize::from(item["type"] == "function.call");
+        // An entry of Mistral's conversations without a type has that of its members.
+        let is_untyped_call = item["type"].is_null() && item["tool_call_id"].is_string() && item["name"].is_string();
+        let own = own + usize::from(item["type"] == "function.call" || is_untyped_call && item["role"].is_null());
         let blocks = item["content"].as_array().or(item["parts"].as_array()).into_iter().flatten();
         chat + own
             + blocks
