@@ -29,7 +29,7 @@ export async function resumeAll(client, own, { pending, request }) {
     if (given === null || given === undefined) continue;
     if (found.state === 'queued') {
       // It begins when the runs before it are over, which the caller drives. So it is the caller who waits.
-      queued.push({ session, run: id, resume: async () => (await client.session(session)).resume(id, given) });
+      queued.push({ session, run: id, resume: () => takeUp(client, own, { session, id, given }) });
       continue;
     }
     try {
@@ -41,6 +41,16 @@ export async function resumeAll(client, own, { pending, request }) {
     }
   }
   return { runs, queued, failed };
+}
+
+/** Takes up a question; null if another tab has it, or it waits no more. */
+async function takeUp(client, own, { session, id, given }) {
+  try {
+    return await (await client.session(session)).resume(id, given);
+  } catch (error) {
+    if (!MAY_BE_TAKEN.has(memberOf(error, 'code')) || (await isLeft(client, own, { session, id }))) throw error;
+    return null;
+  }
 }
 
 /** True if nobody has resumed the run. */

@@ -23,7 +23,7 @@ function App() {
   useEffect(() => {
     store.resumeAll(request).then(({ runs, queued, failed }) => {
       runs.forEach(drivePageRun);
-      queued.forEach(({ resume }) => resume().then(drivePageRun, report));
+      queued.forEach(({ resume }) => resume().then((run) => run && drivePageRun(run), report));
       failed.forEach(({ error }) => report(error));
     }, report);
   }, []);

@@ -52,9 +52,12 @@ export interface RunRequest {
    *  killed is waited for until its lock is free or its lease has ended, one that waits for an approval is not. Of the
    *  runs that wait in several tabs and processes one begins at a time, in the order in which they were sent. Until its
    *  run begins, the question is in `SessionSnapshot.queued`. It is stored meanwhile: if its page is killed or its store
-   *  closed, it is in `pendingRuns` with the state "queued", and `resume` continues it. If `run` rejects with anything
-   *  but `closed`, it does not wait any more; `discard` does that to it (`run` rejects with `not_found`). Only in memory
-   *  waits a question with `replace`, one for another `branch` than that which is shown, one asked while the first
+   *  closed, it is in `pendingRuns` with the state "queued", and `resume` continues it. While the store fails, a stored
+   *  question waits on. If `run` rejects, nothing of it is stored, so it may be sent again, except after `closed` (it
+   *  waits in `pendingRuns`), `conflict` (another tab or process took it over, and may have answered it), and an error
+   *  whose `details.outcome` is "unknown" (look in `pendingRuns` before you send it again). `not_found`: it was
+   *  discarded here, or its session deleted. `aborted`: its run was cancelled before it began. A question that is only
+   *  in memory begins after those that are stored, also if it was sent before them: one with `replace`, one for another `branch` than that which is shown, one asked while the first
    *  answer of a new branch comes in, one with tool calls, and one of a conversation that the application holds. */
   whenBusy?: "throw" | "queue";
   onStop?: "discard" | "keep";

@@ -171,13 +171,14 @@ export interface Rethread {
    *  `Session.resume` and `SessionView.approve`. Sessions that are not open are opened without options: open those that
    *  have some before, and pass `providers` in the request. `queued` has the questions that wait for a run, each
    *  session's in the order in which they were asked. `resume()` takes one up and resolves when its run begins: call it
-   *  for each without awaiting it, and drive the run then. One that is not taken up waits on. */
+   *  for each without awaiting it, and drive the run then. It resolves with null if another tab has it, or it waits no
+   *  more. One that is not taken up waits on. */
   resumeAll(
     request: ResumeRequest | ((pending: PendingRun) => ResumeRequest | null | Promise<ResumeRequest | null>),
     query?: { session?: string },
   ): Promise<{
     runs: Run[];
-    queued: { session: string; run: string; resume: () => Promise<Run> }[];
+    queued: { session: string; run: string; resume: () => Promise<Run | null> }[];
     failed: { session: string; run: string; error: unknown }[];
   }>;
   /** Calls the listener after a change of any session, in any tab. Returns the unsubscribe function. */

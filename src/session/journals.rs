@@ -48,7 +48,9 @@ async fn write_pending_runs(
     let holders = LiveHolders::query(context).await;
     for run in head.pending_runs() {
         let name = lock_name(context, session, &run.id);
-        let is_live = context.live.borrow().contains(&name) || holders.has_holder(&name, run);
+        // A memory store has neither locks nor leases.
+        let waits_here = run.is_queued() && context.claimed.borrow().contains(&name);
+        let is_live = context.live.borrow().contains(&name) || waits_here || holders.has_holder(&name, run);
         match journal_of(context, session, run).await {
             Ok(mut stored) => {
                 complete(&mut stored);

@@ -1,15 +1,13 @@
 //! Starts a run when no other run of its session is in the way.
 
-use super::deferred_saves::step_of;
 use super::host::{LockOutcome, RunLock};
 use super::live_run::LiveRun;
 use super::open_session::OpenSession;
-use super::queue_begin::QueueBegin;
 use super::run_driver::RunDriver;
 use super::run_lock::{lock_name, queue_lock_names};
 use crate::error::{ErrorCode, Result};
 use crate::owner::StateOwner;
-use crate::store::{Change, ExclusiveRun, JournalStep};
+use crate::store::ExclusiveRun;
 use std::rc::Rc;
 
 impl RunDriver {
@@ -38,23 +36,6 @@ impl RunDriver {
             }
             _ => Ok(run),
         }
-    }
-
-    /// Returns the change that begins the run with the conditions of a run that excludes others, and of one that was
-    /// sent to the queue.
-    pub(super) fn with_conditions(&self, mut change: Change) -> Change {
-        let Some(JournalStep::Begin(entries)) = step_of(&change).cloned() else { return change };
-        match &*self.queue_begin.borrow() {
-            None => {}
-            Some(QueueBegin::InTurn(turn)) => change.turn = Some(turn.clone()),
-            Some(QueueBegin::Queued) => {
-                if let Some(journal) = &mut change.journal {
-                    journal.step = JournalStep::BeginQueued(entries);
-                }
-            }
-        }
-        change.exclusive = self.session.exclusive_run(&self.id);
-        change
     }
 }
 
@@ -90,12 +71,22 @@ impl OpenSession {
         if !self.has_conversation() {
             return Ok(None);
         }
-        let lock = match self.context.host.lock_run(&queue_lock_names(&self.context, &self.id)).await? {
+        let lock = match self.try_lock_queue().await? {
             LockOutcome::Acquired(lock) => Some(lock),
             LockOutcome::HeldElsewhere => return Err(ExclusiveRun::busy()),
             LockOutcome::Unsupported => None,
         };
         self.refresh().await?;
         if self.run_elsewhere().await.is_some() { Err(ExclusiveRun::busy()) } else { Ok(lock) }
+    }
+    /// Acquires the lock under which runs begin in a conversation that a service keeps. Other sessions have none.
+    ///
+    /// # Errors
+    /// The host's own.
+    pub(super) async fn try_lock_queue(&self) -> Result<LockOutcome> {
+        if !self.has_conversation() {
+            return Ok(LockOutcome::Unsupported);
+        }
+        self.context.host.lock_run(&queue_lock_names(&self.context, &self.id)).await
     }
 }

@@ -67,6 +67,11 @@ impl OpenSession {
         pending.len() < before
     }
 
+    /// Removes a run that ended in this tab, and of which another one takes the place.
+    pub(super) fn remove_run_of_memory(&self, id: &str) {
+        self.pending.borrow_mut().retain(|run| run.id != id || !matches!(run.source, TurnSource::Memory { .. }));
+    }
+
     /// Returns the pending runs that the view shows, oldest first. `pending` are those of this session.
     pub fn shown_pending<'u>(&self, pending: &'u [PendingRun], head: &SessionHead) -> Vec<&'u PendingRun> {
         let live_here = self.live_run();

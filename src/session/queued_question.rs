@@ -54,6 +54,18 @@ impl<'s> QueuedQuestion<'s> {
         self.show();
     }
 
+    /// Shows the question no more, since the run that begins shows it. Its place is kept.
+    pub(super) fn hide_question(&self) {
+        self.session.run_queue.remove_question(self.rank.get());
+    }
+
+    /// Shows the question again: its run has not begun.
+    pub(super) fn show_question(&self) {
+        if self.is_shown.replace(false) {
+            self.show();
+        }
+    }
+
     fn hide(&self) {
         if self.is_shown.replace(false) {
             self.session.run_queue.remove(self.rank.get());

@@ -74,6 +74,8 @@ pub struct RunDriver {
     pub(super) superseded: RefCell<Option<Error>>,
     /// How a run that was sent to the queue begins.
     pub(super) queue_begin: RefCell<Option<QueueBegin>>,
+    /// True from a call of `cancel` on.
+    pub(super) is_cancelled: Cell<bool>,
     /// Gives the turn to the history providers when the run is over.
     pub store_hook: RefCell<Option<Callback>>,
     /// True if the run is over and waits for no reducer, filter or approval any more.
@@ -133,7 +135,7 @@ impl RunDriver {
             Some(hold) => (drawn, hold),
             None => {
                 let (id, lock) = Self::acquire_new_run_lock(session, drawn).await?;
-                (id, RunHold { epoch: FIRST_EPOCH, lock })
+                (id, RunHold::of_lock(FIRST_EPOCH, lock))
             }
         };
         setup.id.clone_from(&id);
@@ -171,7 +173,7 @@ impl RunDriver {
 
     /// Makes a run of a machine that was started or resumed.
     pub fn new(session: &Rc<OpenSession>, id: String, machine: Run, hold: RunHold) -> Rc<Self> {
-        let RunHold { epoch, lock } = hold;
+        let RunHold { epoch, lock, has_lock } = hold;
         session.context.live.borrow_mut().insert(lock_name(&session.context, &session.id, &id));
         session.last_request_setup.replace(Some(RequestSetup::of_run(machine.setup())));
         Rc::new_cyclic(|weak_self| Self {
@@ -180,12 +182,12 @@ impl RunDriver {
             session: session.clone(),
             machine: RefCell::new(machine),
             id: id.clone(),
-            number: Cell::new(session.log.borrow().head.run(&id).map(|entry| entry.number)),
+            number: Cell::new(session.run_number(&id)),
             epoch: Cell::new(epoch),
             events: RefCell::default(),
             closed_effects: RefCell::default(),
             changed: RefCell::default(),
-            has_lock: lock.is_some(),
+            has_lock,
             lock: RefCell::new(lock),
             given_up: Cell::new(false),
             keeps_lease: Cell::new(false),
@@ -196,6 +198,7 @@ impl RunDriver {
             save_error: RefCell::default(),
             superseded: RefCell::default(),
             queue_begin: RefCell::default(),
+            is_cancelled: Cell::default(),
             store_hook: RefCell::default(),
             has_ended_questions: Cell::default(),
             broadcast: AnswerBroadcast::default(),
@@ -207,6 +210,7 @@ impl RunDriver {
     /// # Errors Those of [`hold_if_waiting`](Self::hold_if_waiting), and `store_error` if the store does not answer for
     /// a run that waits for an approval.
     pub async fn cancel(self: Rc<Self>) -> Result<()> {
+        self.is_cancelled.set(true);
         if self.machine.borrow().status().is_over() {
             // It waits for `store` of its providers at most.
             self.callbacks.end_of_run();
@@ -375,9 +379,9 @@ impl RunDriver {
     }
 
     /// Remembers the run's number, which the head has until the run ends.
-    fn remember_number(&self) {
-        if let Some(entry) = self.session.log.borrow().head.run(&self.id) {
-            self.number.set(Some(entry.number));
+    pub(super) fn remember_number(&self) {
+        if let Some(number) = self.session.run_number(&self.id) {
+            self.number.set(Some(number));
         }
     }
 

@@ -2,10 +2,17 @@
 
 use super::signal::Signal;
 use super::write_queue::WriteQueue;
+use crate::clock::Ms;
 use crate::history::History;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+
+/// Longest time between two looks at a run that only a lease shows, in milliseconds: it may end before its lease does.
+pub(super) const LONGEST_PAUSE: Ms = 500;
+
+/// Looks at the head, a pause after each, until it is unknown what became of a write.
+pub(super) const MAX_LOOKS: u32 = 20;
 
 /// The place of a send among those that wait: the number under which its question is stored, the highest if it is not,
 /// and then the order in which they were sent.
@@ -16,8 +23,14 @@ pub(super) type QueueRank = (u64, u64);
 pub(super) struct HeldQuestion {
     /// The id of its run.
     pub id: String,
+    /// The epoch of its holder, which is this tab.
+    pub epoch: u32,
+    /// False if it has a lease.
+    pub has_lock: bool,
     /// Given when it was discarded.
     pub discarded: Signal,
+    /// Given when its lease is not renewed any more.
+    pub over: Signal,
 }
 
 /// The sends of this tab that wait for the run before them.
@@ -81,6 +94,11 @@ impl RunQueue {
         }
     }
 
+    /// Removes a question whose place stays.
+    pub(super) fn remove_question(&self, rank: QueueRank) {
+        self.questions.borrow_mut().remove(&rank);
+    }
+
     pub(super) fn remove(&self, rank: QueueRank) {
         self.ranks.borrow_mut().remove(&rank);
         self.questions.borrow_mut().remove(&rank);
@@ -93,6 +111,11 @@ impl RunQueue {
 
     pub(super) fn let_go(&self, number: u64) {
         self.held.borrow_mut().remove(&number);
+    }
+
+    /// Returns the stored questions that wait here.
+    pub(super) fn all_held(&self) -> Vec<HeldQuestion> {
+        self.held.borrow().values().cloned().collect()
     }
 
     /// Returns the stored question that waits here as the run of this id.

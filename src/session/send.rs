@@ -1,14 +1,20 @@
 //! Sends a question: at once, or after the runs before it (`whenBusy: "queue"`), in the order in which they were sent.
 
+use super::host::LockOutcome;
 use super::live_run::LiveRun;
 use super::new_run::NewRun;
 use super::open_session::OpenSession;
 use super::queue_begin::QueueBegin;
 use super::queued_question::QueuedQuestion;
-use super::queued_run::QueuedRun;
+use super::queued_run::{QueuedRun, refused_for_good};
 use super::run_driver::RunDriver;
-use crate::error::{ErrorCode, Result};
+use super::run_queue::{LONGEST_PAUSE, MAX_LOOKS};
+use crate::clock::Ms;
+use crate::error::{Error, ErrorCode, Result};
 use std::rc::Rc;
+
+/// Time before the next look when a run has just begun elsewhere, in milliseconds.
+const SHORT_PAUSE: Ms = 100;
 
 /// An attempt to begin a run.
 enum Attempt {
@@ -22,8 +28,9 @@ impl RunDriver {
     /// session that are under way in any tab or process, and its question is stored meanwhile.
     ///
     /// # Errors
-    /// Those of [`begin`](Self::begin) and [`launch`](Self::launch). If its question waited, it waits no more, except
-    /// after `closed`; then [`take_up`](Self::take_up) continues it.
+    /// Those of [`begin`](Self::begin) and [`launch`](Self::launch). Nothing of the question is stored then, except after
+    /// `closed`, when [`take_up`](Self::take_up) continues it, after `conflict`, when it was taken over, and after an
+    /// error whose outcome is "unknown".
     pub async fn send(
         session: &Rc<OpenSession>,
         waits: bool,
@@ -42,7 +49,7 @@ impl RunDriver {
         session.context.check_open()?;
         if place.is_first()
             && session.try_reserve_run()
-            && let Attempt::Begun(run) = Box::pin(Self::attempt(session, &new_run, None)).await?
+            && let Attempt::Begun(run) = Box::pin(Self::attempt(session, &new_run, (&place, None))).await?
         {
             return Ok(run);
         }
@@ -54,9 +61,11 @@ impl RunDriver {
         };
         drop(order);
         let begun = Self::begin_in_turn(session, &new_run, (&place, queued.as_ref())).await;
-        if let (Err(error), Some(queued)) = (&begun, &queued) {
-            // The sender is told that it was not sent. A closed store can be opened again.
-            if error.code == ErrorCode::Closed { queued.release().await } else { queued.remove().await }
+        if let (Err(error), Some(queued)) = (&begun, &queued)
+            && error.code != ErrorCode::Closed
+        {
+            // The sender is told that it was not sent.
+            queued.remove(error).await?;
         }
         begun
     }
@@ -70,13 +79,21 @@ impl RunDriver {
         if let Some(queued) = queued {
             place.set_number(queued.number);
         }
-        let mut awaited = (String::new(), 0_u32);
+        let (mut awaited, mut conflicts) = ((String::new(), 0_u32), 0_u32);
         loop {
             session.reserve_in_turn((place, queued)).await?;
-            match Box::pin(Self::attempt(session, new_run, queued)).await? {
-                Attempt::Begun(run) => return Ok(run),
-                Attempt::Blocked(None) => {}
-                Attempt::Blocked(Some(run)) => {
+            match Box::pin(Self::attempt(session, new_run, (place, queued))).await {
+                // It is stored, so it waits until the store works again.
+                Err(error) if queued.is_some() && may_pass(&error, &mut conflicts) => {
+                    session.pause_in_queue(LONGEST_PAUSE, queued).await?;
+                }
+                Err(error) => {
+                    let is_taken_over = queued.is_some_and(|queued| queued.entry().is_err());
+                    return Err(if queued.is_some() && !is_taken_over { refused_for_good(error) } else { error });
+                }
+                Ok(Attempt::Begun(run)) => return Ok(run),
+                Ok(Attempt::Blocked(None)) => session.pause_in_queue(SHORT_PAUSE, queued).await?,
+                Ok(Attempt::Blocked(Some(run))) => {
                     awaited = if awaited.0 == run { (run, awaited.1.saturating_add(1)) } else { (run, 0) };
                     session.await_holder((&awaited.0, awaited.1), queued).await?;
                 }
@@ -85,51 +102,65 @@ impl RunDriver {
     }
 
     /// Begins a run in the place that is reserved, or frees that.
-    async fn attempt(session: &Rc<OpenSession>, new_run: &NewRun, queued: Option<&QueuedRun>) -> Result<Attempt> {
-        let begun = match Box::pin(Self::begin_next(session, new_run, queued)).await {
-            Ok(Attempt::Begun(run)) => run,
+    async fn attempt(
+        session: &Rc<OpenSession>,
+        new_run: &NewRun,
+        (place, queued): (&QueuedQuestion<'_>, Option<&QueuedRun>),
+    ) -> Result<Attempt> {
+        // Until the first write of the run, no other one begins in a conversation that a service keeps.
+        let (begun, _conversation) = match Box::pin(Self::begin_locked(session, new_run, queued)).await {
+            Ok((Attempt::Begun(run), lock)) => (run, lock),
             blocked => {
                 session.set_run(None);
-                return blocked;
+                return blocked.map(|(attempt, _)| attempt);
             }
         };
+        place.hide_question();
         session.set_run(Some(begun.clone() as Rc<dyn LiveRun>));
-        // Given to the providers when the run is over, and not if it is begun again.
-        let hook = begun.store_hook.take();
+        match Box::pin(begun.write_begin()).await {
+            Ok(true) => {}
+            not_begun => {
+                place.show_question();
+                return not_begun.map(|_| Attempt::Blocked(None));
+            }
+        }
+        if let Some(queued) = queued {
+            queued.give_lock(&begun);
+        }
         // The run's events report what could not be written.
-        let written = begun.write_pending().await;
-        // With `flushMs`, too, the next one in the queue must see this run.
-        let _ = begun.flush().await;
+        let _ = begun.write_pending().await;
         session.context.check_open()?;
-        if is_busy(&written) {
-            // Nothing was stored of it, and nothing sent.
-            session.pending.borrow_mut().retain(|run| run.id != begun.id);
-            return Ok(Attempt::Blocked(None));
-        }
-        begun.store_hook.replace(hook);
-        if begun.machine.borrow().status().is_over() {
-            // The run's report has a failure.
-            let _ = begun.store_in_providers().await;
-        }
         Ok(Attempt::Begun(begun))
+    }
+
+    async fn begin_locked(
+        session: &Rc<OpenSession>,
+        new_run: &NewRun,
+        queued: Option<&QueuedRun>,
+    ) -> Result<(Attempt, LockOutcome)> {
+        let lock = session.try_lock_queue().await?;
+        if matches!(lock, LockOutcome::HeldElsewhere) {
+            return Ok((Attempt::Blocked(None), lock));
+        }
+        Ok((Box::pin(Self::begin_next(session, new_run, queued)).await?, lock))
     }
 
     /// Makes a run whose turn has come.
     async fn begin_next(session: &Rc<OpenSession>, new_run: &NewRun, queued: Option<&QueuedRun>) -> Result<Attempt> {
-        let turn = match session.look_for_turn(&new_run.setup.id, queued).await? {
-            Ok(turn) => turn,
-            Err(run) => return Ok(Attempt::Blocked(Some(run))),
-        };
-        let (hold, begin) = match queued {
-            None => (None, QueueBegin::InTurn(turn)),
-            Some(queued) => {
+        let turn = session.look_for_turn(&new_run.setup.id, queued).await?;
+        let (hold, begin) = match (queued, turn) {
+            (None, Ok(turn)) => (None, QueueBegin::InTurn(turn)),
+            (None, Err(run)) => return Ok(Attempt::Blocked(Some(run))),
+            (Some(queued), turn) => {
                 let entry = queued.entry()?;
-                match queued.admit(turn).await {
-                    Err(error) if error.code == ErrorCode::Busy => return Ok(Attempt::Blocked(None)),
-                    admitted => admitted?,
+                match turn {
+                    // A write whose reply was lost has begun it.
+                    _ if !entry.is_queued() => {}
+                    Err(run) => return Ok(Attempt::Blocked(Some(run))),
+                    Ok(turn) => queued.admit(turn).await?,
                 }
                 session.show_branch_of(&entry).await?;
-                (Some(queued.take_hold()), QueueBegin::Queued)
+                (Some(queued.hold()), QueueBegin::Queued)
             }
         };
         let mut next = new_run.clone();
@@ -140,6 +171,15 @@ impl RunDriver {
     }
 }
 
-fn is_busy(written: &Result<()>) -> bool {
-    written.as_ref().is_err_and(|error| error.code == ErrorCode::Busy)
+/// Returns true for an error of the store after which a question that is stored waits on. One that was taken over is
+/// met by the next look; any other `conflict` may repeat.
+fn may_pass(error: &Error, conflicts: &mut u32) -> bool {
+    match error.code {
+        ErrorCode::Busy | ErrorCode::StoreError | ErrorCode::Unavailable => true,
+        ErrorCode::Conflict => {
+            *conflicts += 1;
+            *conflicts < MAX_LOOKS
+        }
+        _ => false,
+    }
 }

@@ -5,7 +5,7 @@ use super::open_session::OpenSession;
 use super::queued_question::QueuedQuestion;
 use super::resume::{ResumeRequest, lock_queued_run};
 use super::run_driver::RunDriver;
-use crate::error::Result;
+use crate::error::{ErrorCode, Result};
 use crate::history::{Incoming, IncomingMessage, IncomingPart};
 use crate::message::Message;
 use crate::replay::Callback;
@@ -49,8 +49,11 @@ impl RunDriver {
             Self::begin_in_turn(session, &new_run, (&place, Some(&queued))).await
         });
         let begun = begun.await;
-        if begun.is_err() {
-            queued.release().await;
+        match &begun {
+            // It was cancelled while it began.
+            Err(error) if error.code == ErrorCode::Aborted => queued.remove(error).await?,
+            Err(_) => queued.release().await,
+            Ok(_) => {}
         }
         begun
     }

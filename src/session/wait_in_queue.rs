@@ -1,19 +1,20 @@
 //! The queue of a session's runs over all tabs and processes (`whenBusy: "queue"`): a question that is sent while
 //! another one is being answered is stored after that answer.
 
+use super::application::LocalFuture;
 use super::host::Host;
 use super::open_session::OpenSession;
 use super::pending_runs::awaited_lock;
 use super::queued_question::QueuedQuestion;
 use super::queued_run::QueuedRun;
 use super::run_lock::{LiveHolders, lock_name};
+use super::run_queue::LONGEST_PAUSE;
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use crate::run::RunSetup;
+use crate::session_head::RunEntry;
 use crate::store::QueueTurn;
-
-/// Longest time between two looks at a run that only a lease shows, in milliseconds: it may end before its lease does.
-const LONGEST_PAUSE: Ms = 500;
+use std::rc::Rc;
 
 impl OpenSession {
     /// Reserves the place of the session's run when no run is under way in this tab, and no other send of it is before
@@ -49,13 +50,14 @@ impl OpenSession {
         self.refresh().await?;
         let holders = LiveHolders::query(&self.context).await;
         let log = self.log.borrow();
-        let mut turn = QueueTurn { id: id.to_owned(), queued: queued.map(|queued| queued.number), unheld: Vec::new() };
+        let queued = queued.map(|queued| queued.number);
+        let mut turn = QueueTurn { id: id.to_owned(), queued, unheld: Vec::new(), refused: Rc::default() };
         for entry in log.head.runs.iter().filter(|entry| entry.id != id && entry.precedes(turn.queued)) {
             let name = lock_name(&self.context, &self.id, &entry.id);
             if self.context.live.borrow().contains(&name) || holders.has_holder(&name, entry) {
                 return Ok(Err(entry.id.clone()));
             }
-            turn.unheld.push((entry.id.clone(), entry.epoch));
+            turn.unheld.push(entry.clone());
         }
         Ok(Ok(turn))
     }
@@ -68,11 +70,23 @@ impl OpenSession {
         let holders = LiveHolders::query(&self.context).await;
         let log = self.log.borrow();
         let is_elsewhere = |name: &str| !self.context.live.borrow().contains(name);
-        let found = log.head.runs.iter().find(|entry| {
+        // A question that waits sends nothing.
+        let may_send = |entry: &&RunEntry| !entry.is_queued() || entry.is_next;
+        let found = log.head.runs.iter().filter(may_send).find(|entry| {
             let name = lock_name(&self.context, &self.id, &entry.id);
             is_elsewhere(&name) && holders.has_holder(&name, entry)
         });
         found.map(|entry| entry.id.clone())
+    }
+
+    /// Waits before another look at what cannot be waited for: an append or a read that failed, or a run that has just
+    /// begun elsewhere.
+    ///
+    /// # Errors
+    /// `closed`, and `busy` without timers.
+    pub(super) async fn pause_in_queue(&self, pause: Ms, queued: Option<&QueuedRun>) -> Result<()> {
+        let host: &dyn Host = &*self.context.host;
+        self.wait_in_queue(host.time_limit(pause), queued).await
     }
 
     /// Waits for the end of a run's holder, or for [`LONGEST_PAUSE`] where there are no locks; a process stays for it.
@@ -84,10 +98,15 @@ impl OpenSession {
         let pause = self.remaining_lease(run).unwrap_or(0).saturating_add(1).min(LONGEST_PAUSE);
         let host: &dyn Host = &*self.context.host;
         let released = async { host.lock_released(&name).await || host.time_limit(pause).await };
+        self.wait_in_queue(Box::pin(released), queued).await
+    }
+
+    /// Waits until the question is discarded, or for the end of something; false if that cannot be waited for.
+    async fn wait_in_queue(&self, end: LocalFuture<'_, bool>, queued: Option<&QueuedRun>) -> Result<()> {
         let wait = async {
             match queued {
-                Some(queued) => queued.discarded.unless_given(released).await.unwrap_or(true),
-                None => released.await,
+                Some(queued) => queued.discarded.unless_given(end).await.unwrap_or(true),
+                None => end.await,
             }
         };
         let waited = self.run_queue.closed.unless_given(wait).await;

@@ -43,6 +43,8 @@ pub enum JournalStep {
     Queue(Vec<Bytes>),
     /// A queued question is the next to begin.
     Admit,
+    /// A queued question is removed. `conflict` if it has begun.
+    Dequeue,
     /// A queued question begins as a run, with these entries in the place of its own.
     BeginQueued(Vec<Bytes>),
     /// Adds entries.
@@ -195,7 +197,10 @@ pub(super) fn write_journal(
             run.is_next = false;
             put(run, &[]);
         }
-        JournalStep::End => {
+        JournalStep::Dequeue if !run.is_queued() => {
+            return Err(Error::new(ErrorCode::Conflict, "the question has begun as a run meanwhile"));
+        }
+        JournalStep::End | JournalStep::Dequeue => {
             remove_journal(run, batch);
             head.runs.remove(at);
         }
@@ -220,7 +225,7 @@ pub fn check_lease(run: &RunEntry, ended_by: Ms) -> Result<()> {
 /// Returns the runs of the head that end with a change.
 pub(super) fn ended_runs<'h>(head: &'h SessionHead, change: Option<&JournalChange>) -> Vec<&'h str> {
     let is_ended = |run: &&RunEntry| match change {
-        Some(JournalChange { step: JournalStep::End, run: ended, .. }) => run.id == *ended,
+        Some(JournalChange { step: JournalStep::End | JournalStep::Dequeue, run: ended, .. }) => run.id == *ended,
         Some(JournalChange { step: JournalStep::Begin(_) | JournalStep::BeginQueued(_), .. }) => run.is_stopped(),
         _ => false,
     };
@@ -274,7 +279,9 @@ fn check_is_new(head: &SessionHead, run: &str) -> Result<()> {
 }
 
 fn add_run(head: &mut SessionHead, change: &JournalChange, (number, now): (u64, Ms)) {
-    head.runs.push(RunEntry {
+    // A run that begins is before the questions that wait.
+    let at = head.runs.iter().position(|run| run.number > number).unwrap_or(head.runs.len());
+    let run = RunEntry {
         id: change.run.clone(),
         number,
         entries: 0,
@@ -287,7 +294,8 @@ fn add_run(head: &mut SessionHead, change: &JournalChange, (number, now): (u64, 
         approvals: 0,
         is_next: false,
         unknown: UnknownFields::default(),
-    });
+    };
+    head.runs.insert(at, run);
 }
 
 /// Removes the runs that the user stopped.

@@ -272,8 +272,7 @@ impl SessionLog {
             let sentence = "an unfinished run that has the call ended or went on meanwhile; send the result again";
             return Err(Error::new(ErrorCode::Conflict, sentence));
         }
-        change.exclusive.iter().try_for_each(|run| run.check(&self.head, change.at))?;
-        change.turn.iter().try_for_each(|turn| turn.check(&self.head))?;
+        QueueTurn::check_begin(change.turn.as_ref(), change.exclusive.as_ref(), (&self.head, change.at))?;
         self.check_branch(change).and_then(|()| self.check_annotations(change))
     }
 

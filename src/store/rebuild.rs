@@ -103,6 +103,9 @@ pub(super) async fn rebuild_head(
     // A journal whose run is in the log already was not removed in time.
     let is_stored = |run: &RunEntry| history.messages().iter().any(|message| message.run_id.as_ref() == Some(&run.id));
     head.runs.retain(|run| survey.open_runs.contains(&run.id) || !is_stored(run));
+    // Nor was that of a question whose run has begun. They are in the order of their numbers, and the run's is lower.
+    let mut known = BTreeSet::new();
+    head.runs.retain(|run| known.insert(run.id.clone()));
     Ok(Rebuilt { head, min_revision, findings })
 }
 

@@ -32,6 +32,8 @@ mod provider_compaction;
 #[cfg(not(target_arch = "wasm32"))]
 mod prune;
 mod queue;
+mod queue_faults;
+mod queue_holders;
 mod reads;
 #[cfg(not(target_arch = "wasm32"))]
 mod rotation;

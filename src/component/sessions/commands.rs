@@ -292,16 +292,19 @@ impl Sessions {
             return Err(Error::config("`input` is not an option of `resume`: the run has its input already"));
         }
         let session = self.session(&asked.session).await?;
-        if let Some(id) = asked.run.clone().filter(|_| asked.snapshot.is_none())
+        let snapshot = match asked.snapshot {
+            Some(bytes) => Some(RunSnapshot::open(&bytes.into(), &session.id)?),
+            None => None,
+        };
+        if let Some(id) = snapshot.as_ref().map(|snapshot| snapshot.run.clone()).or_else(|| asked.run.clone())
             && session.is_queued(&id).await?
         {
             let request = options.into_resume(&session, id)?;
             return Ok(self.started(RunDriver::take_up(&session, request, (None, None)).await?));
         }
         let resuming = async {
-            match (asked.snapshot, asked.run) {
-                (Some(bytes), _) => {
-                    let snapshot = RunSnapshot::open(&bytes.into(), &session.id)?;
+            match (snapshot, asked.run) {
+                (Some(snapshot), _) => {
                     let id = snapshot.run.clone();
                     resume_snapshot(&session, snapshot, || options.into_resume(&session, id)).await
                 }

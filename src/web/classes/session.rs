@@ -193,7 +193,11 @@ impl JsSession {
             if options.input.is_some() {
                 return Err(Error::config("`input` is not an option of `resume`: the run has its input already"));
             }
-            if let Some(id) = run.as_string().filter(|_| snapshot.is_none())
+            let snapshot = match snapshot {
+                Some(bytes) => Some(RunSnapshot::open(&bytes.into(), &inner.id)?),
+                None => None,
+            };
+            if let Some(id) = snapshot.as_ref().map(|snapshot| snapshot.run.clone()).or_else(|| run.as_string())
                 && inner.is_queued(&id).await?
             {
                 let request = options.into_resume(&inner, id)?;
@@ -201,8 +205,7 @@ impl JsSession {
             }
             let resuming = async {
                 let run = match (snapshot, run.as_string()) {
-                    (Some(bytes), _) => {
-                        let snapshot = RunSnapshot::open(&bytes.into(), &inner.id)?;
+                    (Some(snapshot), _) => {
                         let id = snapshot.run.clone();
                         resume_snapshot(&inner, snapshot, || options.into_resume(&inner, id)).await?
                     }

@@ -6,23 +6,23 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use super::queue::{says, send, shown, texts};
 use super::scripted_host::*;
-use super::virtual_host::{Fault, Process, World};
+use super::virtual_host::{Process, World};
 use super::{in_mode, records, resume, run_ids, start};
 use rethread::error::{Error, ErrorCode};
 use rethread::run::{Persistence, RunStatus};
 use rethread::session::{OpenSession, RunDriver, SessionSettings, discard_run};
 use rethread::store::{MemoryStore, Table};
 use serde_json::Value;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 
 /// Longer than a lease.
-const AFTER_LEASES: u64 = 31_000;
+pub(super) const AFTER_LEASES: u64 = 31_000;
 
-type Sent = Rc<RefCell<Option<Result<Rc<RunDriver>, Error>>>>;
+pub(super) type Sent = Rc<RefCell<Option<Result<Rc<RunDriver>, Error>>>>;
 
 /// Sends a question to the queue in the background.
-fn send_soon(process: &Process, session: &Rc<OpenSession>, input: &'static str) -> Sent {
+pub(super) fn send_soon(process: &Process, session: &Rc<OpenSession>, input: &'static str) -> Sent {
     let (sent, session) = (Sent::default(), session.clone());
     let keep = sent.clone();
     process.open.context.host.spawn(Box::pin(async move {
@@ -33,13 +33,13 @@ fn send_soon(process: &Process, session: &Rc<OpenSession>, input: &'static str) 
 }
 
 /// Answers each question with its last text, so that a history says what was answered.
-fn echo(body: &Value) -> Answer {
+pub(super) fn echo(body: &Value) -> Answer {
     let text_of = body["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
     Answer::Say(text(Box::leak(format!("re {}", text_of.trim_matches('"')).into_boxed_str())))
 }
 
 /// Resumes every pending run of a session in the order of the head, and drives it, as a page does when it is loaded.
-fn finish_all(world: &World, process: &Process, session: &Rc<OpenSession>) {
+pub(super) fn finish_all(world: &World, process: &Process, session: &Rc<OpenSession>) {
     world.run(session.refresh()).unwrap();
     for id in run_ids(session) {
         let run = world.run(resume(session, &id, in_mode(Persistence::Run, CHAT))).unwrap();
@@ -169,48 +169,6 @@ fn r60_a_question_whose_tab_lives_does_not_wait_for_one_that_nobody_takes_up() {
         let expected =
             ["first", "second", "of a tab that is killed"].map(|input| [input.to_owned(), format!("re {input}")]);
         assert_eq!(texts(&sessions[2]), expected.concat());
-    }
-}
-
-#[test]
-fn r60_a_write_that_fails_or_whose_reply_is_lost_doubles_no_question() {
-    for (has_locks, fault) in
-        [(true, Fault::ReplyLost), (false, Fault::ReplyLost), (true, Fault::Refused), (false, Fault::Refused)]
-    {
-        for at in 1..8 {
-            let (world, data) = (World::new(has_locks), MemoryStore::default());
-            // From the write of the question on.
-            let left = Rc::new(Cell::new(0));
-            let counted = left.clone();
-            let faults = move || {
-                counted.set(counted.get() - 1);
-                (counted.get() == 0).then_some(fault)
-            };
-            let process = Rc::new(Process::with_faults(&world, &data, 1, Box::new(faults)));
-            let session = world.run(process.session(SessionSettings::default()));
-            let run = world.run(start(&session, in_mode(Persistence::Run, CHAT), "first")).unwrap();
-            left.set(at);
-            let sent = send_soon(&process, &session, "second");
-            world.pass(1_000);
-            world.run(process.drive(&run, &echo));
-            world.pass(1_000);
-            let is_sent = match sent.take().expect("it was begun, or refused") {
-                Ok(second) => {
-                    world.run(process.drive(&second, &echo));
-                    true
-                }
-                Err(_) => false,
-            };
-            process.kill();
-            world.pass(AFTER_LEASES);
-            let next = Process::new(&world, &data, 2);
-            let session = world.run(next.session(SessionSettings::default()));
-            finish_all(&world, &next, &session);
-            let expected: &[&str] =
-                if is_sent { &["first", "re first", "second", "re second"] } else { &["first", "re first"] };
-            assert_eq!(texts(&session), expected, "{fault:?} {at}");
-            assert_eq!(records(&data, Table::Runs), 0, "{fault:?} {at}");
-        }
     }
 }
 
