@@ -5,16 +5,19 @@ import { memberOf } from './untrusted-value.js';
 /** Another tab may have been faster, or the run has ended meanwhile. */
 const MAY_BE_TAKEN = new Set(['busy', 'not_found', 'conflict']);
 
+/** Whoever resumes a run that waits for an approval takes it from the page that shows the question. */
+const RESUMED = new Set(['interrupted', 'queued']);
+
 /**
  * @param {import('./rethread.js').Rethread} client
  * @param {import('./own-runs.js').OwnRuns} own
  */
 export async function resumeAll(client, own, { pending, request }) {
   const runs = [];
+  const queued = [];
   const failed = [];
   for (const { session, id, ...found } of pending) {
-    // Whoever resumes a run that waits for an approval takes it from the page that shows the question.
-    if (found.state !== 'interrupted' || own.has(session, id)) continue;
+    if (!RESUMED.has(found.state) || own.has(session, id)) continue;
     const fail = (error) => failed.push({ session, run: id, error });
     let given = request;
     try {
@@ -24,6 +27,11 @@ export async function resumeAll(client, own, { pending, request }) {
       continue;
     }
     if (given === null || given === undefined) continue;
+    if (found.state === 'queued') {
+      // It begins when the runs before it are over, which the caller drives. So it is the caller who waits.
+      queued.push({ session, run: id, resume: () => takeUp(client, own, { session, id, given }) });
+      continue;
+    }
     try {
       const open = await client.session(session);
       // Asked again: this took its time.
@@ -32,7 +40,17 @@ export async function resumeAll(client, own, { pending, request }) {
       if (!MAY_BE_TAKEN.has(memberOf(error, 'code')) || (await isLeft(client, own, { session, id }))) fail(error);
     }
   }
-  return { runs, failed };
+  return { runs, queued, failed };
+}
+
+/** Takes up a question; null if another tab has it, or it waits no more. */
+async function takeUp(client, own, { session, id, given }) {
+  try {
+    return await (await client.session(session)).resume(id, given);
+  } catch (error) {
+    if (!MAY_BE_TAKEN.has(memberOf(error, 'code')) || (await isLeft(client, own, { session, id }))) throw error;
+    return null;
+  }
 }
 
 /** True if nobody has resumed the run. */

@@ -1,15 +1,16 @@
 //! A session's head: identity, owner, channel, state bag and counters. It is small; every append writes it again.
 
 mod overview;
+mod run_entry;
 
 use crate::branch_path::BranchPath;
 use crate::clock::Ms;
 use crate::encoding::{UnknownFields, encode_fields, encode_with_unknown_fields};
-use crate::error::{Error, ErrorCode};
 use crate::json::Json;
 use crate::term_filter::TermFilter;
 use minicbor::bytes::ByteVec;
 pub use overview::{MAX_PREVIEW_CHARS, Overview, Preview, one_line};
+pub use run_entry::{FIRST_QUEUED, RunEntry};
 use std::collections::BTreeSet;
 
 /// Number of runs resumed from snapshots that a session remembers, so that none of them begins twice. The head is
@@ -530,67 +531,3 @@ encode_with_unknown_fields!(struct StoredOwner {
     2 => auto,
     3 => fails_if_lost,
 });
-
-/// An unfinished run in the head. Its journal is in the table `runs`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RunEntry {
-    /// The run's id.
-    pub id: String,
-    /// The number in the session, which the keys of its journal begin with.
-    pub number: u64,
-    /// Number of journal entries.
-    pub entries: u64,
-    /// Number of holders so far. A resume increments it, and writes of the previous holder conflict (R18).
-    pub epoch: u32,
-    /// End of the holder's lease: until then it is considered alive, where the platform has no locks.
-    pub lease_until: Ms,
-    /// When it began.
-    pub started_at: Ms,
-    /// Code and message of the error of a failed run, which waits to be resumed or discarded. The code is `aborted` if
-    /// the user stopped it.
-    pub failed: Option<(String, String)>,
-    /// The epoch and the name of the open store that wrote the lease, such as `2:k3v9`. A rebuilt head lacks it. The
-    /// epoch is part of it, since a build that does not know the field leaves it as it was.
-    pub holder: Option<String>,
-    /// The branch that it continues; for one that has no record yet, what the branch shares with others.
-    pub branch: BranchPath,
-    /// Number of its calls that wait for an approval. A rebuilt head lacks it until the next write of the run.
-    pub approvals: u64,
-    /// Fields that a newer build wrote.
-    pub unknown: UnknownFields,
-}
-encode_with_unknown_fields!(struct RunEntry {
-    0 => id,
-    1 => number,
-    2 => entries,
-    3 => epoch,
-    4 => lease_until,
-    5 => started_at,
-    6 => failed,
-    7 => holder,
-    8 => branch,
-    9 => approvals,
-});
-
-impl RunEntry {
-    /// Returns true if the open store of that name wrote the present lease.
-    #[must_use]
-    pub fn is_held_by(&self, name: &str) -> bool {
-        let holder = self.holder.as_deref().and_then(|holder| holder.split_once(':'));
-        self.lease_until > 0 && holder.is_some_and(|(epoch, holder)| holder == name && epoch.parse() == Ok(self.epoch))
-    }
-
-    /// Returns true if the user stopped the run. It is not pending, and is kept only until the next run begins.
-    #[must_use]
-    pub fn is_stopped(&self) -> bool {
-        self.failed.as_ref().is_some_and(|(code, _)| code == ErrorCode::Aborted.as_str())
-    }
-
-    /// Returns the error of resuming a run that the user stopped.
-    #[must_use]
-    pub fn cancelled_error() -> Error {
-        let message =
-            "the run was cancelled, which ended it; send the input again, or discard the run to store or drop its turn";
-        Error::new(ErrorCode::Conflict, message)
-    }
-}

@@ -21,8 +21,9 @@ function App() {
 
   // Continues what a crash or a reload interrupted, in all chats. StrictMode runs this effect twice, and nothing is resumed twice.
   useEffect(() => {
-    store.resumeAll(request).then(({ runs, failed }) => {
+    store.resumeAll(request).then(({ runs, queued, failed }) => {
       runs.forEach(drivePageRun);
+      queued.forEach(({ resume }) => resume().then((run) => run && drivePageRun(run), report));
       failed.forEach(({ error }) => report(error));
     }, report);
   }, []);

@@ -62,8 +62,8 @@ interface KnownDetails {
   /** "none": nothing was written. "unknown": the append may have been written; read the session again before repeating
    *  it. */
   unavailable: { outcome?: "none" | "unknown" };
-  /** Present if the store did not answer within `storeTimeoutMs`. "unknown": what it was asked to write may be stored,
-   *  also later. "none": it was asked to read. */
+  /** Present if the store did not answer within `storeTimeoutMs`, or does not say what became of a question that was to
+   *  be queued. "unknown": what it was asked to write may be stored, also later. "none": it was asked to read. */
   store_error: { outcome?: "none" | "unknown" };
   /** How long the service asked to wait, in milliseconds, if it said so. */
   rate_limited: { retryAfterMs?: number };

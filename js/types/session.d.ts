@@ -196,7 +196,7 @@ export interface Session {
    *  session's. */
   external(options?: { persistence?: Persistence }): ExternalLoop;
   /** Runs that a crash or a reload interrupted, that failed, that wait for an approval, or that another tab drives
-   *  ("live"). */
+   *  ("live"), and questions that wait for a run. */
   pendingRuns(): Promise<PendingRun[]>;
   /** Resumes a run by its id, or by a snapshot of it. Rejects with `busy` while another tab or process owns it. A run
    *  that is under way in this page already, or is being resumed by another call, is the same `Run` for each call with
@@ -208,7 +208,8 @@ export interface Session {
    *  session first gets the messages that the run's requests need. A journal that is newer than the snapshot is
    *  continued instead. Rejects with `conflict` if the run has ended in this session or was cancelled, if the session
    *  was cleared or deleted since (it cannot know then), or if it has messages but not the one before the run. Stores
-   *  do not coordinate: a snapshot resumed in two stores runs in both. */
+   *  do not coordinate: a snapshot resumed in two stores runs in both. A question that waits ("queued") resolves when
+   *  its run begins: after the runs that are under way, and the questions before it that a page waits with. */
   resume(run: string | Uint8Array, request: ResumeRequest): Promise<Run>;
   /** Removes an unfinished run. `keep` stores what the journal has: the question, the complete answers with their
    *  calls, and the answer that a cancellation or a failure cut. The last message has the status "stopped", of a failed
@@ -415,9 +416,10 @@ export interface SessionSnapshot {
    *  approval, until they are resumed or discarded; of the last run if it failed or was cancelled, also only until the
    *  next run begins; and of a live run (of this tab or another). */
   messages: readonly ViewMessage[];
-  /** The questions of this page that wait for the run before them (`whenBusy: "queue"`), the first one first, each until
-   *  its run begins, or cannot. Nothing is stored of them. The first message of a question has the same id here and in
-   *  `messages`, unless it is the end of a conversation that the application owns; its `parentId` is not known yet. */
+  /** The questions that wait for the run before them (`whenBusy: "queue"`), the first one first, each until its run
+   *  begins, or cannot: those of this page, and those that are stored, of other pages and of pages that were killed.
+   *  The first message of a question has the same id here and in `messages`, unless it is the end of a conversation
+   *  that the application owns; its `parentId` is not known yet. */
   queued: readonly ViewMessage[];
   /** The newest run whose turn is shown. A "running" run without `cancel` runs in another tab. `error` is set for a
    *  failed run, also if history keeps its turn (`onStop: "keep"`): then until the next run begins or the page is

@@ -160,7 +160,8 @@ export interface Rethread {
   ): Promise<{ sessions: number; skipped: number; report: Finding[] }>;
   /** The audit table over all sessions: every stored invocation, whether or not it is replayed. */
   invocations(query?: InvocationQuery): Promise<Page<ToolInvocation>>;
-  /** Unfinished runs of all sessions: interrupted, failed, waiting for an approval, or running in another tab. */
+  /** Unfinished runs of all sessions: interrupted, failed, queued, waiting for an approval, or running in another
+   *  tab. */
   pendingRuns(query?: { session?: string }): Promise<PendingRun[]>;
   /** Resumes every interrupted run, once: a run that is under way in this page, or that another call resumes, is left
    *  to it, so that an effect which React's StrictMode runs twice resumes nothing twice. Drive what it returns. `request` is
@@ -168,11 +169,18 @@ export interface Rethread {
    *  has resumed meanwhile are left out; `failed` has those that could not be resumed, with the reason: `busy` if another
    *  run of the session is under way here. Runs that failed, and those that wait for an approval, are not resumed: see
    *  `Session.resume` and `SessionView.approve`. Sessions that are not open are opened without options: open those that
-   *  have some before, and pass `providers` in the request. */
+   *  have some before, and pass `providers` in the request. `queued` has the questions that wait for a run, each
+   *  session's in the order in which they were asked. `resume()` takes one up and resolves when its run begins: call it
+   *  for each without awaiting it, and drive the run then. It resolves with null if another tab has it, or it waits no
+   *  more. One that is not taken up waits on. */
   resumeAll(
     request: ResumeRequest | ((pending: PendingRun) => ResumeRequest | null | Promise<ResumeRequest | null>),
     query?: { session?: string },
-  ): Promise<{ runs: Run[]; failed: { session: string; run: string; error: unknown }[] }>;
+  ): Promise<{
+    runs: Run[];
+    queued: { session: string; run: string; resume: () => Promise<Run | null> }[];
+    failed: { session: string; run: string; error: unknown }[];
+  }>;
   /** Calls the listener after a change of any session, in any tab. Returns the unsubscribe function. */
   subscribe(listener: (change: { session: string; revision: number; deleted?: boolean }) => void): () => void;
   /** Asks the platform to keep the data (navigator.storage.persist). */

@@ -8,13 +8,12 @@ use super::tools::{RequestTools, ToolOptions, add_tools_of_params, windows};
 use super::values::{AtLeastOne, OptionEntries};
 use super::words::words;
 use crate::error::{Error, Result};
-use crate::history::Incoming;
 use crate::json::{Json, JsonRef};
 use crate::message::{Dialect, Role};
 use crate::provider::{ProviderRequest, ReasoningField, Settings, ToolDefinition, api_request, check_known_headers};
 use crate::replay::{Callback, Policy, PolicyLayer};
 use crate::run::{DEFAULT_MAX_RESPONSE_BYTES, HIGHEST_MAX_RESPONSE_BYTES, Handoff, RetryPolicy, RunSetup};
-use crate::session::{NewRun, OpenSession, RequestSetup, ResumeRequest, WhenBusy};
+use crate::session::{NewRun, OpenSession, RequestSetup, ResumeRequest};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
@@ -57,9 +56,6 @@ pub struct RunOptions<T: OptionTypes> {
     branch: Option<String>,
     replace: Option<String>,
     when_busy: Option<WhenBusyOption>,
-    /// The input of a run that waits.
-    #[serde(skip)]
-    read_input: Option<Vec<Incoming>>,
     on_stop: Option<OnStopOption>,
     instructions: Option<String>,
     provider: ProviderOptions<T>,
@@ -165,20 +161,9 @@ pub fn request_without_url<T: OptionTypes>(
 }
 
 impl<T: OptionTypes> RunOptions<T> {
-    /// Reads what the run does while another one is under way. The input of one that waits is read now, since it is
-    /// shown meanwhile.
-    ///
-    /// # Errors
-    /// `invalid_input`.
-    pub fn read_when_busy(&mut self, session: &OpenSession) -> Result<WhenBusy> {
-        if !self.when_busy.as_ref().is_some_and(|option| option.0) {
-            return Ok(WhenBusy::Throw);
-        }
-        let Some(input) = self.input.take() else { return Ok(WhenBusy::Queue(None)) };
-        let items = T::input_items(Some(&input), self.provider.dialect.0)?;
-        let question = session.question(&items, &mut self.input_id);
-        self.read_input = Some(items);
-        Ok(WhenBusy::Queue(Some(question)))
+    /// Returns true if the run waits while another one is under way.
+    pub fn waits_if_busy(&self) -> bool {
+        self.when_busy.as_ref().is_some_and(|option| option.0)
     }
 
     /// Converts the request of a new run. `provide` and `store` call the history providers.
@@ -196,9 +181,8 @@ impl<T: OptionTypes> RunOptions<T> {
             return Err(Error::config("`handoffs` is an option of `resume`; a new run is handed off by `Run.handoff`"));
         }
         let (branch, replace) = (self.branch.take(), self.replace.take());
-        let read_input = self.read_input.take();
         let setup = self.into_setup(session, id)?;
-        let input = read_input.map_or_else(|| T::input_items(input.as_ref(), setup.provider.dialect), Ok)?;
+        let input = T::input_items(input.as_ref(), setup.provider.dialect)?;
         Ok(NewRun { setup, input, input_id, branch, replace, provide, store })
     }
 

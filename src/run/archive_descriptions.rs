@@ -37,7 +37,7 @@ impl JournalEntry {
     fn write(&self, out: &mut ObjectWriter<'_>, session: &str) {
         out.text("type", self.type_name());
         match self {
-            Self::Began(start) => start.write(out, session),
+            Self::Began(start) | Self::Queued(start) => start.write(out, session),
             Self::Answered { message, invocations } => {
                 write_message(out, message, session);
                 write_calls(out, invocations, session);
@@ -96,6 +96,7 @@ impl JournalEntry {
     fn type_name(&self) -> &'static str {
         match self {
             Self::Began(_) => "began",
+            Self::Queued(_) => "queued",
             Self::Answered { .. } => "answered",
             Self::Started { .. } => "tool_started",
             Self::Finished(_) => "tool_finished",

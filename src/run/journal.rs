@@ -150,6 +150,10 @@ pub enum JournalEntry {
     /// any more, and the model is called again.
     #[n(17)]
     Background(#[n(0)] Option<Box<BackgroundAnswer>>),
+    /// The first entry of a question that waits for the runs before it. Its run begins a journal of its own. An older
+    /// build cannot read it, and so does not continue it as a run that had begun.
+    #[n(18)]
+    Queued(#[n(0)] RunStart),
 }
 
 /// Returns true for a flag that is not written, so that an entry without it has the bytes of earlier builds.
@@ -258,6 +262,19 @@ impl JournalEntry {
         entries
     }
 
+    /// Returns the sealed entries of a question that waits. A message that comes before it, of history or of a
+    /// provider, is not in them.
+    #[must_use]
+    pub fn of_queued(setup: &RunSetup, at: Ms, question: &History) -> Vec<Bytes> {
+        let mut entries = Self::beginning(setup, at, question, question);
+        if let Some(first) = entries.first_mut()
+            && let Self::Began(start) = first
+        {
+            *first = Self::Queued(RunStart { base: None, ..start.clone() });
+        }
+        entries.iter().map(Self::seal).collect()
+    }
+
     /// Returns what tells the entry from the others of its journal, however much of it is redacted. A call's redaction
     /// is stored with its result.
     pub(super) fn identity(&self) -> Bytes {
@@ -268,6 +285,7 @@ impl JournalEntry {
             }
             Self::Partial(message) => format!("partial {}", message.id).into(),
             Self::Began(_)
+            | Self::Queued(_)
             | Self::Started { .. }
             | Self::Failed { .. }
             | Self::Withheld { .. }

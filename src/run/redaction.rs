@@ -184,6 +184,7 @@ impl TurnRedaction<'_> {
                     }
                 }
                 JournalEntry::Began(_)
+                | JournalEntry::Queued(_)
                 | JournalEntry::Started { .. }
                 | JournalEntry::Failed { .. }
                 | JournalEntry::ApprovalNeeded { .. }
@@ -301,6 +302,7 @@ fn calls_in_journal<'s>(entry: &'s JournalEntry, live: &'s History) -> &'s [Tool
         JournalEntry::Answered { invocations, .. } => invocations,
         JournalEntry::Finished(result) => answered_call(result, live),
         JournalEntry::Began(_)
+        | JournalEntry::Queued(_)
         | JournalEntry::Started { .. }
         | JournalEntry::Failed { .. }
         | JournalEntry::ApprovalNeeded { .. }

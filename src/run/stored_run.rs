@@ -102,7 +102,9 @@ impl StoredRun {
     pub fn read(records: &[Bytes], seed: Seed) -> Result<Self> {
         let mut entries = records.iter().map(|bytes| open_whole_record::<JournalEntry>(RecordKind::Journal, bytes));
         let missing = || Error::new(ErrorCode::CorruptRecord, "the run's journal has no beginning; discard the run");
-        let Some(JournalEntry::Began(began)) = entries.next().transpose()? else { return Err(missing()) };
+        let Some(JournalEntry::Began(began) | JournalEntry::Queued(began)) = entries.next().transpose()? else {
+            return Err(missing());
+        };
         let mut run = Self::begin(began, seed);
         for entry in entries {
             run.apply(entry?);
@@ -224,7 +226,7 @@ impl StoredRun {
         }
         self.pause = None;
         match entry {
-            JournalEntry::Began(_) => {}
+            JournalEntry::Began(_) | JournalEntry::Queued(_) => {}
             // A save whose reply was lost is repeated, so its entries may occur twice.
             JournalEntry::Answered { message, .. } if self.live.message(&message.id).is_some() => {}
             JournalEntry::Answered { message, invocations } => {
@@ -285,7 +287,7 @@ impl StoredRun {
 }
 
 impl StoredRun {
-    /// Writes the members of a `PendingRun`; `state` is `live`, `interrupted`, `waiting_approval` or `failed`.
+    /// Writes the members of a `PendingRun`; `state` is `live`, `queued`, `interrupted`, `waiting_approval` or `failed`.
     pub fn write(&self, out: &mut ObjectWriter<'_>, session: &str, state: &str) {
         out.text("id", &self.began.run)
             .text("session", session)

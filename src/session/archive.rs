@@ -89,7 +89,7 @@ pub async fn clear(session: &OpenSession) -> Result<()> {
     let turn = session.writes.enter();
     let _turn = turn.start().await;
     // No run may begin here meanwhile.
-    session.reserve_run(false).await?;
+    session.reserve_run()?;
     let cleared = clear_reserved(session).await;
     session.set_run(None);
     cleared

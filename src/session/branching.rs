@@ -55,7 +55,7 @@ pub async fn fork(session: &OpenSession, after: Option<&str>) -> Result<String> 
 /// # Errors
 /// `busy` while a run is under way here; `not_found`; the store's own.
 pub async fn switch_to(session: &OpenSession, target: &str) -> Result<()> {
-    session.reserve_run(false).await?;
+    session.reserve_run()?;
     let switched = show_target(session, target).await;
     session.set_run(None);
     switched?;

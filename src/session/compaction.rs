@@ -236,7 +236,8 @@ async fn has_run_under_way(session: &OpenSession) -> Result<bool> {
     }
     let context = &session.context;
     let holders = LiveHolders::query(context).await;
-    for run in head.pending_runs() {
+    // Of a question that waits there is nothing to compact.
+    for run in head.pending_runs().filter(|run| !run.is_queued()) {
         let name = lock_name(context, &session.id, &run.id);
         if context.live.borrow().contains(&name) || holders.has_holder(&name, run) {
             return Ok(true);

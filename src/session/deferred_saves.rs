@@ -62,6 +62,7 @@ pub fn is_deferrable(change: &Change) -> bool {
     change.entries.is_empty()
         && change.edit.is_none()
         && change.exclusive.is_none()
+        && change.turn.is_none()
         && matches!(step_of(change), Some(JournalStep::Begin(_) | JournalStep::Write(_)))
 }
 

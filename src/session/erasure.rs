@@ -34,7 +34,7 @@ pub(super) async fn delete_chosen(
     let turn = session.writes.enter();
     let _turn = turn.start().await;
     // No run may begin here meanwhile.
-    session.reserve_run(false).await?;
+    session.reserve_run()?;
     let erased = erase_reserved(session, Some(Chosen { ids, at: chosen_in })).await;
     session.set_run(None);
     erased
@@ -47,7 +47,7 @@ pub(super) async fn finish_cut_off_erasure(session: &OpenSession) {
         let log = session.log.borrow();
         !log.head.erasing.is_finished() && log.writable().is_ok()
     };
-    if is_cut_off && session.reserve_run(false).await.is_ok() {
+    if is_cut_off && session.reserve_run().is_ok() {
         let turn = session.writes.enter();
         let _turn = turn.start().await;
         // The head keeps what is left.

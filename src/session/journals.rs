@@ -48,12 +48,15 @@ async fn write_pending_runs(
     let holders = LiveHolders::query(context).await;
     for run in head.pending_runs() {
         let name = lock_name(context, session, &run.id);
-        let is_live = context.live.borrow().contains(&name) || holders.has_holder(&name, run);
+        // A memory store has neither locks nor leases.
+        let waits_here = run.is_queued() && context.claimed.borrow().contains(&name);
+        let is_live = context.live.borrow().contains(&name) || waits_here || holders.has_holder(&name, run);
         match journal_of(context, session, run).await {
             Ok(mut stored) => {
                 complete(&mut stored);
                 let state = match &run.failed {
                     _ if is_live => "live",
+                    _ if run.is_queued() => "queued",
                     Some(_) => "failed",
                     None if stored.waits_for_approval() => "waiting_approval",
                     None => "interrupted",

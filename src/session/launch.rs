@@ -1,46 +1,32 @@
 //! Starts a run when no other run of its session is in the way.
 
-use super::deferred_saves::step_of;
 use super::host::{LockOutcome, RunLock};
 use super::live_run::LiveRun;
 use super::open_session::OpenSession;
-use super::queued_question::{QueuedQuestion, WhenBusy};
 use super::run_driver::RunDriver;
 use super::run_lock::{lock_name, queue_lock_names};
 use crate::error::{ErrorCode, Result};
 use crate::owner::StateOwner;
-use crate::store::{Change, ExclusiveRun, JournalStep};
+use crate::store::ExclusiveRun;
 use std::rc::Rc;
 
 impl RunDriver {
-    /// Starts a run when no other one of the session is under way in this tab; one that waits, in any tab or process.
+    /// Starts a run if no other one of the session is under way in this tab.
     ///
     /// # Errors
     /// `busy` if another run is in the way, also one of another tab or process if a service keeps the conversation;
     /// those of `starting`.
-    pub async fn launch(
-        session: &OpenSession,
-        when_busy: impl Into<WhenBusy>,
-        starting: impl Future<Output = Result<Rc<Self>>>,
-    ) -> Result<Rc<Self>> {
-        let when_busy = when_busy.into();
-        let (queue, question) = (when_busy.waits(), QueuedQuestion::new(session, &when_busy));
-        session.reserve_run(queue).await?;
-        let queue_lock = if queue { session.wait_in_queue(&question).await } else { session.lock_conversation().await };
-        let started = match queue_lock {
+    pub async fn launch(session: &OpenSession, starting: impl Future<Output = Result<Rc<Self>>>) -> Result<Rc<Self>> {
+        session.reserve_run()?;
+        let started = match session.lock_conversation().await {
             Ok(lock) => starting.await.map(|run| (run, lock)),
             Err(error) => Err(error),
         };
         session.set_run(started.as_ref().ok().map(|(run, _)| run.clone() as Rc<dyn LiveRun>));
-        drop(question);
-        let (run, queue_lock) = started?;
+        let (run, conversation_lock) = started?;
         // The run's events report what could not be written.
         let written = run.write_pending().await;
-        if queue {
-            // With `flushMs`, too, the next one in the queue must see this run.
-            let _ = run.flush().await;
-        }
-        drop(queue_lock);
+        drop(conversation_lock);
         session.context.check_open()?;
         match written {
             // Nothing was stored of it, and nothing sent.
@@ -50,14 +36,6 @@ impl RunDriver {
             }
             _ => Ok(run),
         }
-    }
-
-    /// Returns the change that begins the run with the condition of a run that excludes others, if it is one.
-    pub(super) fn made_exclusive(&self, mut change: Change) -> Change {
-        if let Some(JournalStep::Begin(_)) = step_of(&change) {
-            change.exclusive = self.session.exclusive_run(&self.id);
-        }
-        change
     }
 }
 
@@ -93,12 +71,22 @@ impl OpenSession {
         if !self.has_conversation() {
             return Ok(None);
         }
-        let lock = match self.context.host.lock_run(&queue_lock_names(&self.context, &self.id)).await? {
+        let lock = match self.try_lock_queue().await? {
             LockOutcome::Acquired(lock) => Some(lock),
             LockOutcome::HeldElsewhere => return Err(ExclusiveRun::busy()),
             LockOutcome::Unsupported => None,
         };
         self.refresh().await?;
         if self.run_elsewhere().await.is_some() { Err(ExclusiveRun::busy()) } else { Ok(lock) }
+    }
+    /// Acquires the lock under which runs begin in a conversation that a service keeps. Other sessions have none.
+    ///
+    /// # Errors
+    /// The host's own.
+    pub(super) async fn try_lock_queue(&self) -> Result<LockOutcome> {
+        if !self.has_conversation() {
+            return Ok(LockOutcome::Unsupported);
+        }
+        self.context.host.lock_run(&queue_lock_names(&self.context, &self.id)).await
     }
 }

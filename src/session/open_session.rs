@@ -492,23 +492,23 @@ impl OpenSession {
         self.has_live_run() || self.is_starting_run.get()
     }
 
-    /// Reserves the place of the session's only run. Waits for the run before it if `may_queue` is set.
+    /// Reserves the place of the session's only run.
     ///
     /// # Errors
-    /// `busy` if a run is under way and `may_queue` is false, `closed`.
-    pub async fn reserve_run(&self, may_queue: bool) -> Result<()> {
-        while self.run.borrow().is_some() || self.is_starting_run.get() {
-            if !may_queue {
-                return Err(Error::new(
-                    ErrorCode::Busy,
-                    "a run of this session is under way here, or waits for one in another tab; wait for it, cancel it, or pass `whenBusy: \"queue\"`",
-                ));
-            }
-            self.run_queue.wait().await;
-            self.context.check_open()?;
+    /// `busy` if a run is under way here, or waits.
+    pub fn reserve_run(&self) -> Result<()> {
+        if self.run_queue.has_waiting() || !self.try_reserve_run() {
+            let sentence = "a run of this session is under way here, or waits for one in another tab; wait for it, cancel it, or pass `whenBusy: \"queue\"`";
+            return Err(Error::new(ErrorCode::Busy, sentence));
         }
-        self.is_starting_run.set(true);
         Ok(())
+    }
+
+    /// Reserves the place of the session's only run, also if others wait for it. Returns false if one is under way.
+    pub(super) fn try_reserve_run(&self) -> bool {
+        let is_free = !self.is_run_active();
+        self.is_starting_run.set(self.is_starting_run.get() || is_free);
+        is_free
     }
 
     /// Fills the reserved place with its run, or frees it if the run could not be started.
@@ -573,7 +573,7 @@ impl OpenSession {
     }
 
     fn admit_next_run(&self) {
-        self.run_queue.admit_next();
+        self.run_queue.wake_all();
     }
 }
 

@@ -263,9 +263,12 @@ impl OpenStore {
         }
     }
 
-    /// Writes what the runs under way here have deferred, and ends their leases, so that another process may resume
-    /// them at once.
+    /// Writes what the runs under way here have deferred, and ends their leases and those of the questions that wait
+    /// here, so that another process may resume them at once.
     pub async fn end_holds(&self) {
+        for session in self.open_sessions() {
+            session.end_leases_of_queue().await;
+        }
         for run in self.open_sessions().iter().filter_map(|session| session.live_run()) {
             run.write_last().await;
         }

@@ -12,6 +12,8 @@ use crate::tool::InvocationStatus;
 pub enum PendingState {
     /// Another tab drives it.
     Live,
+    /// It is a question that waits for the runs before it.
+    Queued,
     /// Nobody drives it.
     Interrupted,
     /// Nobody drives it, and it continues when a person decides about its calls.
@@ -26,6 +28,7 @@ impl PendingState {
     /// Returns the state of a run of the head. `live` says whether another tab drives it.
     pub fn of(entry: &RunEntry, live: bool) -> Self {
         match &entry.failed {
+            _ if entry.is_queued() => Self::Queued,
             _ if live => Self::Live,
             Some(_) if entry.is_stopped() => Self::Stopped,
             Some((code, message)) => Self::Failed(code.clone(), message.clone()),
@@ -42,6 +45,7 @@ impl PendingState {
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Live => "running",
+            Self::Queued => "queued",
             Self::Interrupted => "interrupted",
             Self::WaitingApproval => "waiting_approval",
             Self::Stopped => "cancelled",
@@ -58,7 +62,7 @@ impl PendingState {
     /// The status of calls that were started and have no result.
     fn open_calls(&self) -> Option<InvocationStatus> {
         match self {
-            Self::Live | Self::WaitingApproval => None,
+            Self::Live | Self::Queued | Self::WaitingApproval => None,
             Self::Stopped => Some(InvocationStatus::Aborted),
             Self::Interrupted | Self::Failed(..) => Some(InvocationStatus::Interrupted),
         }
@@ -67,7 +71,7 @@ impl PendingState {
     /// The status of an answer that was cut.
     fn cut_answer(&self) -> MessageStatus {
         match self {
-            Self::Live | Self::Interrupted | Self::WaitingApproval => MessageStatus::Truncated,
+            Self::Live | Self::Queued | Self::Interrupted | Self::WaitingApproval => MessageStatus::Truncated,
             Self::Stopped => MessageStatus::Stopped,
             Self::Failed(..) => MessageStatus::Failed,
         }
@@ -129,6 +133,11 @@ impl PendingRun {
                 JournalProgress::Unread
             }
         }
+    }
+
+    /// Returns false if what is known of it is of another journal than the head's entry.
+    pub fn is_of_journal(&self, entry: &RunEntry) -> bool {
+        self.number == entry.number || matches!(self.source, TurnSource::Memory { .. })
     }
 
     /// Returns true if the view shows the run: until it is resumed or discarded, and one that failed or was stopped

@@ -7,7 +7,9 @@ use super::live_run::LiveRun;
 use super::open_session::OpenSession;
 use super::pending_run::{JournalProgress, PendingRun, PendingState, TurnSource};
 use super::run_lock::{LiveHolders, liveness_lock_name, lock_name};
+use super::run_queue::QueueRank;
 use crate::clock::Ms;
+use crate::history::History;
 use crate::message::{Message, PartBody};
 use crate::run::{RunStatus, without_calls};
 use crate::session_head::{RunEntry, SessionHead};
@@ -65,6 +67,11 @@ impl OpenSession {
         pending.len() < before
     }
 
+    /// Removes a run that ended in this tab, and of which another one takes the place.
+    pub(super) fn remove_run_of_memory(&self, id: &str) {
+        self.pending.borrow_mut().retain(|run| run.id != id || !matches!(run.source, TurnSource::Memory { .. }));
+    }
+
     /// Returns the pending runs that the view shows, oldest first. `pending` are those of this session.
     pub fn shown_pending<'u>(&self, pending: &'u [PendingRun], head: &SessionHead) -> Vec<&'u PendingRun> {
         let live_here = self.live_run();
@@ -73,9 +80,26 @@ impl OpenSession {
             let is_live_here = live_here.as_ref().is_some_and(|live| live.id() == run.id);
             // The run of this tab is the next turn.
             let superseded = live_here.is_some() && run.state.is_superseded_by_next();
-            !is_live_here && !superseded && run.is_shown(head) && is_of_branch(run)
+            run.state != PendingState::Queued && !is_live_here && !superseded && run.is_shown(head) && is_of_branch(run)
         };
         pending.iter().filter(is_shown).collect()
+    }
+
+    /// Visits the questions that wait for the runs before them, the first one first: those of this tab, and those that
+    /// are stored. `pending` are the pending runs of this session.
+    pub fn visit_queued(&self, pending: &[PendingRun], visit: &mut dyn FnMut(&History)) {
+        let own = self.run_queue.questions();
+        let mut questions: Vec<(QueueRank, &History)> =
+            own.iter().map(|(rank, question)| (*rank, &**question)).collect();
+        let log = self.log.borrow();
+        let waits = |run: &PendingRun| log.head.run(&run.id).is_some_and(|entry| entry.number == run.number);
+        let is_elsewhere = |run: &&PendingRun| {
+            run.state == PendingState::Queued && self.run_queue.held(&run.id).is_none() && waits(run)
+        };
+        let stored = pending.iter().filter(is_elsewhere);
+        questions.extend(stored.filter_map(|run| Some(((run.number, 0), run.turn()?))));
+        questions.sort_by_key(|(rank, _)| *rank);
+        questions.into_iter().for_each(|(_, question)| visit(question));
     }
 
     /// Shows the results that other writers have stored of open calls, also of runs whose turns history does not have.
@@ -123,7 +147,8 @@ impl OpenSession {
             if live || newest || entry.failed.is_none() {
                 changed |= self.update_pending_run(entry, PendingState::of(entry, live)).await;
             }
-            if live {
+            // A question that waits is shown as such whether or not somebody holds it.
+            if live && !entry.is_queued() {
                 self.await_release(&entry.id);
             }
         }
@@ -157,8 +182,9 @@ impl OpenSession {
 
     /// Updates one run. Until its journal is read, it is shown as before. Returns true if anything changed.
     async fn update_pending_run(&self, entry: &RunEntry, state: PendingState) -> bool {
-        let known =
-            self.pending.borrow().iter().find(|run| run.id == entry.id).map(|run| run.journal_progress(entry, &state));
+        // A question that has begun has another number, and another journal.
+        let is_it = |run: &&PendingRun| run.id == entry.id && run.is_of_journal(entry);
+        let known = self.pending.borrow().iter().find(is_it).map(|run| run.journal_progress(entry, &state));
         let more = match known.unwrap_or(JournalProgress::Unread) {
             JournalProgress::NotNeeded => None,
             JournalProgress::Read(from) if from == entry.entries => Some(Ok(Vec::new())),

@@ -1,65 +1,74 @@
-//! Questions that wait for the run before them (`whenBusy: "queue"`), as the view shows them. They are in memory: a
-//! question is stored when its run begins.
+//! Questions that wait for the run before them (`whenBusy: "queue"`), as the view of their tab shows them.
 
 use super::open_session::OpenSession;
+use super::run_queue::QueueRank;
 use crate::history::{HeldConversation, History, HistoryEntry, Incoming, JoinBase, Origin, join};
 use crate::owner::StateOwner;
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// What a new run does while another one of its session is under way.
-#[derive(Clone, Debug, Default)]
-pub enum WhenBusy {
-    /// It is rejected.
-    #[default]
-    Throw,
-    /// It waits. The view shows the question, if there is one.
-    Queue(Option<Rc<History>>),
-}
-
-impl From<bool> for WhenBusy {
-    fn from(waits: bool) -> Self {
-        if waits { Self::Queue(None) } else { Self::Throw }
-    }
-}
-
-impl WhenBusy {
-    /// Returns true if the run waits.
-    #[must_use]
-    pub fn waits(&self) -> bool {
-        matches!(self, Self::Queue(_))
-    }
-}
-
-/// The place of a question among those that wait. It is left when this is dropped.
+/// The place of a send among those that wait. It is left when this is dropped.
 pub(super) struct QueuedQuestion<'s> {
     session: &'s OpenSession,
-    question: Option<Rc<History>>,
-    /// Its place among all that were sent.
-    number: u64,
+    question: Rc<History>,
+    rank: Cell<QueueRank>,
     is_shown: Cell<bool>,
 }
 
 impl<'s> QueuedQuestion<'s> {
     /// Takes a place, which is shown at once if a run is under way in this tab.
-    pub(super) fn new(session: &'s OpenSession, when_busy: &WhenBusy) -> Self {
-        let question = match when_busy {
-            WhenBusy::Queue(question) => question.clone(),
-            WhenBusy::Throw => None,
-        };
-        let number = session.run_queue.next_number();
-        let place = Self { session, question, number, is_shown: Cell::new(false) };
+    pub(super) fn new(session: &'s OpenSession, question: Rc<History>) -> Self {
+        let rank = Cell::new(session.run_queue.next_rank());
+        let place = Self { session, question, rank, is_shown: Cell::new(false) };
         if session.is_run_active() {
             place.show();
         }
         place
     }
 
+    /// Returns the question.
+    pub(super) fn question(&self) -> &History {
+        &self.question
+    }
+
+    /// Returns true if no other send of this tab is before it.
+    pub(super) fn is_first(&self) -> bool {
+        self.session.run_queue.is_first(self.rank.get())
+    }
+
     /// Shows the question: it has to wait.
     pub(super) fn show(&self) {
-        if let Some(question) = self.question.as_ref().filter(|_| !self.is_shown.replace(true)) {
-            self.session.run_queue.add_question(self.number, question.clone());
-            self.session.notify();
+        if self.is_shown.replace(true) {
+            return;
+        }
+        let question = Some(self.question.clone()).filter(|question| !question.messages().is_empty());
+        self.session.run_queue.add(self.rank.get(), question);
+        self.session.notify();
+    }
+
+    /// Moves it to the place of the number under which it is stored.
+    pub(super) fn set_number(&self, number: u64) {
+        let (_, sent) = self.rank.get();
+        self.hide();
+        self.rank.set((number, sent));
+        self.show();
+    }
+
+    /// Shows the question no more, since the run that begins shows it. Its place is kept.
+    pub(super) fn hide_question(&self) {
+        self.session.run_queue.remove_question(self.rank.get());
+    }
+
+    /// Shows the question again: its run has not begun.
+    pub(super) fn show_question(&self) {
+        if self.is_shown.replace(false) {
+            self.show();
+        }
+    }
+
+    fn hide(&self) {
+        if self.is_shown.replace(false) {
+            self.session.run_queue.remove(self.rank.get());
         }
     }
 }
@@ -67,8 +76,9 @@ impl<'s> QueuedQuestion<'s> {
 impl Drop for QueuedQuestion<'_> {
     fn drop(&mut self) {
         if self.is_shown.get() {
-            self.session.run_queue.remove_question(self.number);
+            self.hide();
             self.session.notify();
+            self.session.run_queue.wake_all();
         }
     }
 }
@@ -76,7 +86,7 @@ impl Drop for QueuedQuestion<'_> {
 impl OpenSession {
     /// Returns the messages of an input as the view shows them while they wait. `id` is that of the first one; without
     /// one it is drawn, and the input gets it.
-    pub fn question(&self, input: &[Incoming], id: &mut Option<String>) -> Rc<History> {
+    pub(super) fn question(&self, input: &[Incoming], id: &mut Option<String>) -> Rc<History> {
         let is_held = matches!(self.owner(), Ok(StateOwner::Caller));
         let mut items = input.to_vec();
         if is_held {
@@ -85,7 +95,7 @@ impl OpenSession {
         }
         self.context.host.draw_ids();
         let ids = self.context.ids();
-        if id.is_none() && !is_held {
+        if id.is_none() && !is_held && !items.is_empty() {
             *id = Some(ids.new_id());
         }
         let message_ids = if is_held { Vec::new() } else { id.iter().cloned().collect() };

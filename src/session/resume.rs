@@ -5,12 +5,15 @@ use super::journals::journal_of;
 use super::lease::{is_leased, lease_end};
 use super::open_session::OpenSession;
 use super::provider_turns::AppendedContent;
+use super::queued_run::QueuedRun;
 use super::run_driver::{FIRST_EPOCH, RunDriver};
 use super::run_lock::{RunClaim, RunHold, acquire_run_lock};
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use crate::message::MessageStatus;
-use crate::run::{Handoff, Persistence, Run, RunSetup, RunSnapshot, RunWriter, discarded_entries, stopped_entries};
+use crate::run::{
+    Handoff, Persistence, Run, RunSetup, RunSnapshot, RunWriter, StoredRun, discarded_entries, stopped_entries,
+};
 use crate::session_head::RunEntry;
 use crate::store::{Change, JournalChange, JournalStep, check_lease};
 use std::rc::Rc;
@@ -49,6 +52,30 @@ async fn lock_run(session: &OpenSession, id: &str) -> Result<LockedRun> {
     };
     check_lease(&entry, lease_ended_by)?;
     Ok(LockedRun { entry, lock, lease_ended_by, _claim: claim })
+}
+
+/// Acquires a question that waits, as its next holder, and reads it.
+///
+/// # Errors
+/// As [`resume_run`], and `busy` if it waits here, or has begun meanwhile.
+pub(super) async fn lock_queued_run(session: &Rc<OpenSession>, id: &str) -> Result<(QueuedRun, StoredRun)> {
+    if session.run_queue.held(id).is_some() {
+        return Err(Error::new(ErrorCode::Busy, "the question waits here already"));
+    }
+    let LockedRun { entry, lock, lease_ended_by, _claim: claim } = lock_run(session, id).await?;
+    let claim = claim.ok_or_else(|| Error::new(ErrorCode::Busy, "the question is being taken up here already"))?;
+    if !entry.is_queued() {
+        return Err(Error::new(ErrorCode::Busy, "the question has begun as a run meanwhile; resume it again"));
+    }
+    let stored = journal_of(&session.context, &session.id, &entry).await?;
+    let mut change = journal_change(session, &entry, JournalStep::Take, lease_ended_by);
+    if let Some(journal) = &mut change.journal {
+        journal.lease_until = lease_end(&session.context, lock.is_some());
+    }
+    commit_as_new_holder(session, id, change).await?;
+    let queued = QueuedRun::of(session, (entry.id, entry.epoch + 1), lock, claim)?;
+    queued.entry()?;
+    Ok((queued, stored))
 }
 
 /// What a run continues with: its setup with the mode unset, and what the application passes again.
@@ -103,10 +130,14 @@ pub async fn resume_snapshot(
     session.context.announce_append(&session.id, revision);
     session.notify();
     let machine = Run::resume(setup, stored, &mut session.borrow_for_step().run_context())?;
-    Ok(RunDriver::new(session, snapshot.run, machine, RunHold { epoch: FIRST_EPOCH, lock }))
+    Ok(RunDriver::new(session, snapshot.run, machine, RunHold::of_lock(FIRST_EPOCH, lock)))
 }
 
 /// Acquires an interrupted run and resumes it. `snapshot` may have entries that its journal lacks.
+///
+/// # Errors
+/// `busy` while somebody holds it; `wrong_state` for a question that waits, which [`RunDriver::take_up`] takes up;
+/// `not_found`; `conflict` for one that was cancelled; the store's own.
 pub async fn resume_run(
     session: &Rc<OpenSession>,
     snapshot: Option<&RunSnapshot>,
@@ -119,6 +150,10 @@ pub async fn resume_run(
     let LockedRun { entry, lock, lease_ended_by, _claim } = lock_run(session, id).await?;
     if entry.is_stopped() {
         return Err(RunEntry::cancelled_error());
+    }
+    if entry.is_queued() {
+        let sentence = "the run has not begun: it is a question that waits; resume it by its id, without a snapshot";
+        return Err(Error::new(ErrorCode::WrongState, sentence));
     }
     session.show_branch_of(&entry).await?;
     let mut stored = journal_of(&session.context, &session.id, &entry).await?;
@@ -156,7 +191,7 @@ pub async fn resume_run(
     session.context.announce_append(&session.id, revision);
     session.notify();
     let machine = Run::resume(setup, stored, &mut session.borrow_for_step().run_context())?;
-    Ok(RunDriver::new(session, entry.id, machine, RunHold { epoch: entry.epoch + 1, lock }))
+    Ok(RunDriver::new(session, entry.id, machine, RunHold::of_lock(entry.epoch + 1, lock)))
 }
 
 /// Acquires a run that this tab released while it waited for an approval. Returns its lock, if the platform has locks.
@@ -191,13 +226,13 @@ pub async fn discard_run(session: &Rc<OpenSession>, id: &str, keep: bool) -> Res
     }
     session.refresh().await?;
     let entry = entry_of(session, id)?;
-    // Nothing is stored of a branch that was not born.
-    if session.shows_branch_of(&entry) || !keep && entry.branch.is_unborn() {
+    // Nothing is stored of a branch that was not born, nor of a question that is not kept.
+    if session.shows_branch_of(&entry) || !keep && (entry.branch.is_unborn() || entry.is_queued()) {
         let discarded = discard_shown(session, id, keep).await;
         session.leave_unborn_branch_soon();
         return discarded;
     }
-    session.reserve_run(false).await?;
+    session.reserve_run()?;
     let discarded = match session.show_branch_of(&entry).await {
         Ok(()) => discard_shown(session, id, keep).await,
         Err(error) => Err(error),
@@ -208,8 +243,14 @@ pub async fn discard_run(session: &Rc<OpenSession>, id: &str, keep: bool) -> Res
 }
 
 async fn discard_shown(session: &Rc<OpenSession>, id: &str, keep: bool) -> Result<AppendedContent> {
-    let LockedRun { entry, lock: _lock, lease_ended_by, _claim } = lock_run(session, id).await?;
-    let mut change = journal_change(session, &entry, JournalStep::End, lease_ended_by);
+    let LockedRun { entry, lock: _lock, lease_ended_by, _claim } = match session.held_entry(id) {
+        // Its lock or lease is this tab's.
+        Some(entry) => LockedRun { entry, lock: None, lease_ended_by: Ms::MAX, _claim: None },
+        None => lock_run(session, id).await?,
+    };
+    // The question may begin meanwhile, here: its run is not what is discarded.
+    let step = if entry.is_queued() { JournalStep::Dequeue } else { JournalStep::End };
+    let mut change = journal_change(session, &entry, step, lease_ended_by);
     if keep {
         let stored = journal_of(&session.context, &session.id, &entry).await?;
         let failed = entry.failed.is_some() && !entry.is_stopped();
@@ -224,6 +265,10 @@ async fn discard_shown(session: &Rc<OpenSession>, id: &str, keep: bool) -> Resul
     let content = AppendedContent::of(&change.entries);
     let revision = commit_as_new_holder(session, id, change).await?;
     session.context.announce_append(&session.id, revision);
+    if let Some(question) = session.run_queue.held(id) {
+        question.discarded.give();
+        session.run_queue.wake_all();
+    }
     Ok(content)
 }
 

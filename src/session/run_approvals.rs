@@ -84,7 +84,7 @@ impl RunDriver {
         }
         let session = &self.session;
         session.context.check_open()?;
-        session.reserve_run(false).await?;
+        session.reserve_run()?;
         let outcome = lock_waiting_run(session, &self.id, self.epoch.get()).await;
         let held = outcome.is_ok().then(|| self.clone() as Rc<dyn LiveRun>);
         if held.is_some() {

@@ -8,41 +8,25 @@ use super::context::concerns_settings;
 use super::deferred_saves::DeferredSaves;
 use super::host::RunLock;
 use super::live_run::LiveRun;
+use super::new_run::NewRun;
 use super::open_session::OpenSession;
 use super::pending_callbacks::PendingCallbacks;
+use super::queue_begin::QueueBegin;
 use super::run_lock::{RunClaim, RunHold, acquire_run_lock, lock_name};
 use super::signal::Signal;
 use super::write_queue::WriteQueue;
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, FindingCode};
-use crate::history::{History, Incoming};
+use crate::history::History;
 use crate::message::Message;
 use crate::replay::Callback;
-use crate::run::{EffectReply, Handoff, Run, RunEvent, RunInput, RunSetup, RunStatus, SnapshotOrigin, TurnInput};
+use crate::run::{EffectReply, Handoff, Run, RunEvent, RunInput, RunStatus, SnapshotOrigin, TurnInput};
 use bytes::Bytes;
 use std::cell::{Cell, Ref, RefCell};
 use std::rc::{Rc, Weak};
 
 /// The epoch of a run's first holder.
 pub const FIRST_EPOCH: u32 = 1;
-
-/// What a new run begins with.
-pub struct NewRun {
-    /// Its setup, with the id that was drawn; it gets another one if another run has that id.
-    pub setup: RunSetup,
-    /// Its input.
-    pub input: Vec<Incoming>,
-    /// The id of the input, if the application gives it one.
-    pub input_id: Option<String>,
-    /// The branch that it continues, if that is not the one that is shown.
-    pub branch: Option<String>,
-    /// The id of the message that its turn stands beside, in a branch of its own.
-    pub replace: Option<String>,
-    /// Asks the history providers for messages before the input.
-    pub provide: Option<Callback>,
-    /// Gives the turn to the history providers.
-    pub store: Option<Callback>,
-}
 
 /// A run under way here.
 pub struct RunDriver {
@@ -88,6 +72,10 @@ pub struct RunDriver {
     pub save_error: RefCell<Option<Error>>,
     /// The error of a run that another one has replaced, while its tools still run.
     pub(super) superseded: RefCell<Option<Error>>,
+    /// How a run that was sent to the queue begins.
+    pub(super) queue_begin: RefCell<Option<QueueBegin>>,
+    /// True from a call of `cancel` on.
+    pub(super) is_cancelled: Cell<bool>,
     /// Gives the turn to the history providers when the run is over.
     pub store_hook: RefCell<Option<Callback>>,
     /// True if the run is over and waits for no reducer, filter or approval any more.
@@ -104,8 +92,17 @@ impl RunDriver {
         let drawn = session.context.ids().new_id();
         // Checked before anything is written or read.
         let new_run = read(drawn.clone())?;
+        Self::begin_held(session, (drawn, None), new_run).await
+    }
+
+    /// As [`begin`](Self::begin), of what was read, with its id. `hold`: how it is held here, if it is queued.
+    pub(super) async fn begin_held(
+        session: &Rc<OpenSession>,
+        (id, hold): (String, Option<RunHold>),
+        new_run: NewRun,
+    ) -> Result<Rc<Self>> {
         session.leave_unborn_branch().await?;
-        let begun = Self::begin_in_branch(session, drawn, new_run).await;
+        let begun = Self::begin_in_branch(session, (id, hold), new_run).await;
         if begun.is_err() {
             // A failure is met by the next call.
             let _ = session.leave_unborn_branch().await;
@@ -113,7 +110,11 @@ impl RunDriver {
         begun
     }
 
-    async fn begin_in_branch(session: &Rc<OpenSession>, drawn: String, new_run: NewRun) -> Result<Rc<Self>> {
+    async fn begin_in_branch(
+        session: &Rc<OpenSession>,
+        (drawn, hold): (String, Option<RunHold>),
+        new_run: NewRun,
+    ) -> Result<Rc<Self>> {
         let NewRun { mut setup, input, input_id, branch, replace, provide, store } = new_run;
         if let Some(branch) = branch.filter(|branch| *branch != session.branch_name()) {
             show_target(session, &branch).await?;
@@ -130,7 +131,13 @@ impl RunDriver {
             session.show_replacing(&id, !input.is_empty()).await?;
         }
         let provided = session.ask_providers(provide.as_ref(), &input).await?;
-        let (id, lock) = Self::acquire_new_run_lock(session, drawn).await?;
+        let (id, hold) = match hold {
+            Some(hold) => (drawn, hold),
+            None => {
+                let (id, lock) = Self::acquire_new_run_lock(session, drawn).await?;
+                (id, RunHold::of_lock(FIRST_EPOCH, lock))
+            }
+        };
         setup.id.clone_from(&id);
         let machine = {
             let mut borrows = session.borrow_for_step();
@@ -142,13 +149,16 @@ impl RunDriver {
             let input = TurnInput { input, input_id, provided };
             Run::start(setup, input, &mut borrows.run_context())?
         };
-        let run = Self::new(session, id, machine, RunHold { epoch: FIRST_EPOCH, lock });
+        let run = Self::new(session, id, machine, hold);
         run.store_hook.replace(store);
         Ok(run)
     }
 
     /// Acquires the lock of a new run and returns its id: `drawn`, with a random suffix if another run has that id.
-    async fn acquire_new_run_lock(session: &OpenSession, drawn: String) -> Result<(String, Option<RunLock>)> {
+    pub(super) async fn acquire_new_run_lock(
+        session: &OpenSession,
+        drawn: String,
+    ) -> Result<(String, Option<RunLock>)> {
         if !session.has_run(&drawn) {
             match acquire_run_lock(&session.context, &session.id, &drawn).await {
                 Ok(lock) => return Ok((drawn, lock)),
@@ -163,7 +173,7 @@ impl RunDriver {
 
     /// Makes a run of a machine that was started or resumed.
     pub fn new(session: &Rc<OpenSession>, id: String, machine: Run, hold: RunHold) -> Rc<Self> {
-        let RunHold { epoch, lock } = hold;
+        let RunHold { epoch, lock, has_lock } = hold;
         session.context.live.borrow_mut().insert(lock_name(&session.context, &session.id, &id));
         session.last_request_setup.replace(Some(RequestSetup::of_run(machine.setup())));
         Rc::new_cyclic(|weak_self| Self {
@@ -172,12 +182,12 @@ impl RunDriver {
             session: session.clone(),
             machine: RefCell::new(machine),
             id: id.clone(),
-            number: Cell::new(session.log.borrow().head.run(&id).map(|entry| entry.number)),
+            number: Cell::new(session.run_number(&id)),
             epoch: Cell::new(epoch),
             events: RefCell::default(),
             closed_effects: RefCell::default(),
             changed: RefCell::default(),
-            has_lock: lock.is_some(),
+            has_lock,
             lock: RefCell::new(lock),
             given_up: Cell::new(false),
             keeps_lease: Cell::new(false),
@@ -187,6 +197,8 @@ impl RunDriver {
             callbacks: session.context.callbacks.for_new_run(),
             save_error: RefCell::default(),
             superseded: RefCell::default(),
+            queue_begin: RefCell::default(),
+            is_cancelled: Cell::default(),
             store_hook: RefCell::default(),
             has_ended_questions: Cell::default(),
             broadcast: AnswerBroadcast::default(),
@@ -198,6 +210,7 @@ impl RunDriver {
     /// # Errors Those of [`hold_if_waiting`](Self::hold_if_waiting), and `store_error` if the store does not answer for
     /// a run that waits for an approval.
     pub async fn cancel(self: Rc<Self>) -> Result<()> {
+        self.is_cancelled.set(true);
         if self.machine.borrow().status().is_over() {
             // It waits for `store` of its providers at most.
             self.callbacks.end_of_run();
@@ -366,9 +379,9 @@ impl RunDriver {
     }
 
     /// Remembers the run's number, which the head has until the run ends.
-    fn remember_number(&self) {
-        if let Some(entry) = self.session.log.borrow().head.run(&self.id) {
-            self.number.set(Some(entry.number));
+    pub(super) fn remember_number(&self) {
+        if let Some(number) = self.session.run_number(&self.id) {
+            self.number.set(Some(number));
         }
     }
 

@@ -33,8 +33,18 @@ pub fn queue_lock_names(context: &StoreContext, session: &str) -> RunLockNames {
 pub struct RunHold {
     /// The epoch of its holder.
     pub epoch: u32,
-    /// The lock, if there are locks.
+    /// The lock, if there are locks and the run has it already.
     pub lock: Option<RunLock>,
+    /// False if it has a lease.
+    pub has_lock: bool,
+}
+
+impl RunHold {
+    /// Makes the hold of a run that has this lock, or else a lease.
+    pub fn of_lock(epoch: u32, lock: Option<RunLock>) -> Self {
+        let has_lock = lock.is_some();
+        Self { epoch, lock, has_lock }
+    }
 }
 
 /// Marks a run that is taken over here, or of which is written what is left, until it is dropped. Meanwhile no other

@@ -70,7 +70,7 @@ impl RunDriver {
         let make = || {
             let (now, lease_until) = (self.session.context.now(), self.lease_end());
             let writer = RunWriter { run: &self.id, name: &self.name, epoch: self.epoch.get(), now, lease_until };
-            change_for(save, &writer).map(|change| self.made_exclusive(change))
+            change_for(save, &writer).map(|change| self.with_conditions(change))
         };
         let has_happened = self.machine.borrow().is_record_of_tools(save.id);
         self.commit_save(&make, save.is_urgent(), has_happened).await

@@ -321,12 +321,12 @@ impl Eraser<'_> {
     /// Erases from what the store keeps of earlier appends.
     async fn erase_copies(&mut self, items: ErasedItems) -> Result<()> {
         self.done.extend(items.messages.iter().chain(&items.invocations).cloned());
-        let (head, ..) = self.stored_head()?;
+        let (head, revision, _) = self.stored_head()?;
         let scan = SessionScan::read(self.store, &head.id, self.erasure.has_compaction).await?;
         let (adopted, mut seqs) = (scan.adopted(), scan.seqs());
         seqs.extend(scan.conflict_messages);
         let items_of_sides = items_of_sides(self.store, &head.id, (&items, &adopted)).await?;
-        let eraser = CopyEraser::new((items, items_of_sides), seqs, &head);
+        let eraser = CopyEraser::new((items, items_of_sides), seqs, (&head, revision));
         let erased = eraser.run(self.store, &head.id).await?;
         self.store.erase_overwritten(&head.id).await?;
         if erased.count > 0 {

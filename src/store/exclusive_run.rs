@@ -2,7 +2,7 @@
 
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
-use crate::session_head::SessionHead;
+use crate::session_head::{RunEntry, SessionHead};
 
 /// The condition of an append that begins or continues such a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,8 +23,11 @@ impl ExclusiveRun {
     /// # Errors
     /// `busy`, with the end of the lease as `leaseUntil`; `conflict` for a run that is late.
     pub(super) fn check(&self, head: &SessionHead, now: Ms) -> Result<()> {
-        let is_other = |id: &String| *id != self.id && !self.left_behind.contains(id);
-        match head.runs.iter().find(|run| is_other(&run.id) && run.lease_until > now) {
+        // A question that waits sends nothing.
+        let is_other = |run: &&RunEntry| {
+            run.id != self.id && !self.left_behind.contains(&run.id) && (!run.is_queued() || run.is_next)
+        };
+        match head.runs.iter().filter(is_other).find(|run| run.lease_until > now) {
             Some(_) if self.is_late => Err(Self::lost()),
             Some(run) => Err(Self::busy().with(|details| _ = details.number("leaseUntil", run.lease_until))),
             None => Ok(()),

@@ -12,7 +12,7 @@ use crate::branch_path::BranchPath;
 use crate::clock::Ms;
 use crate::encoding::{UnknownFields, encode_fields};
 use crate::error::{Error, ErrorCode, Result};
-use crate::session_head::{HeadMark, RunEntry, SessionHead};
+use crate::session_head::{FIRST_QUEUED, HeadMark, RunEntry, SessionHead};
 use bytes::Bytes;
 
 /// Bits of a journal key that are the entry's number; the run's number is above them.
@@ -39,6 +39,14 @@ pub struct JournalChange {
 pub enum JournalStep {
     /// The run begins, with these entries.
     Begin(Vec<Bytes>),
+    /// A question waits for the runs before it, with these entries.
+    Queue(Vec<Bytes>),
+    /// A queued question is the next to begin.
+    Admit,
+    /// A queued question is removed. `conflict` if it has begun.
+    Dequeue,
+    /// A queued question begins as a run, with these entries in the place of its own.
+    BeginQueued(Vec<Bytes>),
     /// Adds entries.
     Write(Vec<Bytes>),
     /// Adds entries of a run that failed and waits to be resumed or discarded.
@@ -142,8 +150,11 @@ pub(super) fn write_journal(
     change: &JournalChange,
     (now, revision): (Ms, u64),
 ) -> Result<()> {
-    if let JournalStep::Begin(_) = change.step {
-        begin(head, batch, change, now)?;
+    match &change.step {
+        JournalStep::Begin(_) => begin(head, batch, change, now)?,
+        JournalStep::BeginQueued(_) => begin_queued(head, batch, change, now)?,
+        JournalStep::Queue(_) => enqueue(head, change, (now, revision))?,
+        _ => {}
     }
     let mark = head.mark(revision);
     let Some(at) = head.runs.iter().position(|run| run.id == change.run) else {
@@ -168,19 +179,28 @@ pub(super) fn write_journal(
         batch.put.push(Record { table: Table::Runs, key, last_key: None, index: None, value });
     };
     match &change.step {
-        JournalStep::Begin(values) | JournalStep::Write(values) | JournalStep::Fail { entries: values, .. } => {
+        JournalStep::Begin(values)
+        | JournalStep::BeginQueued(values)
+        | JournalStep::Queue(values)
+        | JournalStep::Write(values)
+        | JournalStep::Fail { entries: values, .. } => {
             run.failed = if let JournalStep::Fail { why, .. } = &change.step { Some(why.clone()) } else { None };
             for value in values {
                 put(run, value);
             }
         }
         JournalStep::Renew => {}
+        JournalStep::Admit => run.is_next = true,
         JournalStep::Take => {
             run.epoch += 1;
             run.failed = None;
+            run.is_next = false;
             put(run, &[]);
         }
-        JournalStep::End => {
+        JournalStep::Dequeue if !run.is_queued() => {
+            return Err(Error::new(ErrorCode::Conflict, "the question has begun as a run meanwhile"));
+        }
+        JournalStep::End | JournalStep::Dequeue => {
             remove_journal(run, batch);
             head.runs.remove(at);
         }
@@ -205,24 +225,63 @@ pub fn check_lease(run: &RunEntry, ended_by: Ms) -> Result<()> {
 /// Returns the runs of the head that end with a change.
 pub(super) fn ended_runs<'h>(head: &'h SessionHead, change: Option<&JournalChange>) -> Vec<&'h str> {
     let is_ended = |run: &&RunEntry| match change {
-        Some(JournalChange { step: JournalStep::End, run: ended, .. }) => run.id == *ended,
-        Some(JournalChange { step: JournalStep::Begin(_), .. }) => run.is_stopped(),
+        Some(JournalChange { step: JournalStep::End | JournalStep::Dequeue, run: ended, .. }) => run.id == *ended,
+        Some(JournalChange { step: JournalStep::Begin(_) | JournalStep::BeginQueued(_), .. }) => run.is_stopped(),
         _ => false,
     };
     head.runs.iter().filter(is_ended).map(|run| run.id.as_str()).collect()
 }
 
 fn begin(head: &mut SessionHead, batch: &mut Batch, change: &JournalChange, now: Ms) -> Result<()> {
-    if head.run(&change.run).is_some() {
-        return Err(Error::new(
-            ErrorCode::Conflict,
-            "another tab or process started a run with this id; start the run again",
-        ));
-    }
+    check_is_new(head, &change.run)?;
     drop_stopped_runs(head, batch);
     let number = head.next_run;
     head.next_run += 1;
-    head.runs.push(RunEntry {
+    add_run(head, change, (number, now));
+    Ok(())
+}
+
+/// Begins the run of a queued question: its entries are removed, so the question is stored once.
+fn begin_queued(head: &mut SessionHead, batch: &mut Batch, change: &JournalChange, now: Ms) -> Result<()> {
+    let is_it = |run: &RunEntry| run.id == change.run && run.is_queued() && run.epoch == change.epoch;
+    let Some(at) = head.runs.iter().position(is_it) else {
+        return Err(Error::new(
+            ErrorCode::Conflict,
+            "the question waits no more: it was discarded, or another tab or process took it over",
+        ));
+    };
+    remove_journal(&head.runs.remove(at), batch);
+    begin(head, batch, change, now)
+}
+
+/// Adds a question that waits. Its number is made of the revision, so a later one has a higher number.
+fn enqueue(head: &mut SessionHead, change: &JournalChange, (now, revision): (Ms, u64)) -> Result<()> {
+    check_is_new(head, &change.run)?;
+    add_run(head, change, (queued_number(revision), now));
+    Ok(())
+}
+
+/// Returns the number of the question that is queued with this revision of the store.
+fn queued_number(revision: u64) -> u64 {
+    FIRST_QUEUED + revision % FIRST_QUEUED
+}
+
+/// Returns the lowest number of a question that is queued after this revision of the store.
+pub(super) fn first_queued_after(revision: u64) -> u64 {
+    queued_number(revision + 1)
+}
+
+fn check_is_new(head: &SessionHead, run: &str) -> Result<()> {
+    if head.run(run).is_none() {
+        return Ok(());
+    }
+    Err(Error::new(ErrorCode::Conflict, "another tab or process started a run with this id; start the run again"))
+}
+
+fn add_run(head: &mut SessionHead, change: &JournalChange, (number, now): (u64, Ms)) {
+    // A run that begins is before the questions that wait.
+    let at = head.runs.iter().position(|run| run.number > number).unwrap_or(head.runs.len());
+    let run = RunEntry {
         id: change.run.clone(),
         number,
         entries: 0,
@@ -233,9 +292,10 @@ fn begin(head: &mut SessionHead, batch: &mut Batch, change: &JournalChange, now:
         holder: None,
         branch: head.branch.clone(),
         approvals: 0,
+        is_next: false,
         unknown: UnknownFields::default(),
-    });
-    Ok(())
+    };
+    head.runs.insert(at, run);
 }
 
 /// Removes the runs that the user stopped.

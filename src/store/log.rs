@@ -20,7 +20,7 @@ use super::second_results::{
     set_aside_second_results,
 };
 use super::segment::{SplitRecords, split_segment};
-use super::{Batch, Record, Table};
+use super::{Batch, QueueTurn, Record, Table};
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Action, Finding, FindingCode, Report};
@@ -115,6 +115,8 @@ pub struct Change {
     pub expected_runs: Vec<ExpectedRun>,
     /// The run beside which no other may have a lease, or the append is `busy`.
     pub exclusive: Option<ExclusiveRun>,
+    /// The run that begins if its turn has come, or the append is `busy`.
+    pub turn: Option<QueueTurn>,
     /// The error of the append if the session was deleted before it was opened. Without it the session is created
     /// again.
     pub when_deleted: Option<Error>,
@@ -270,9 +272,8 @@ impl SessionLog {
             let sentence = "an unfinished run that has the call ended or went on meanwhile; send the result again";
             return Err(Error::new(ErrorCode::Conflict, sentence));
         }
-        change.exclusive.iter().try_for_each(|run| run.check(&self.head, change.at))?;
-        self.check_branch(change)?;
-        self.check_annotations(change)
+        QueueTurn::check_begin(change.turn.as_ref(), change.exclusive.as_ref(), (&self.head, change.at))?;
+        self.check_branch(change).and_then(|()| self.check_annotations(change))
     }
 
     /// Builds the append from the known state.

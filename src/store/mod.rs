@@ -46,6 +46,7 @@ mod open;
 mod operations;
 mod overview;
 mod partial_read;
+mod queue_turn;
 mod read_mark;
 mod rebuild;
 mod recency;
@@ -90,6 +91,7 @@ pub use open::{open_session, open_session_tail, read_head, read_older, refresh, 
 pub(crate) use operations::Operations;
 pub use operations::REMEMBERED_OPERATIONS;
 pub use partial_read::ReadFailure;
+pub use queue_turn::QueueTurn;
 pub use read_mark::ReadMark;
 pub use recency::{RecentSessions, SessionPosition, recent_sessions};
 #[cfg(any(test, feature = "conformance"))]

@@ -11,7 +11,7 @@ use crate::encoding::UnknownFields;
 use crate::error::Result;
 use crate::finding::{Finding, FindingCode, Report};
 use crate::history::{History, LogRecord};
-use crate::session_head::{HeadMark, Preview, RunEntry, SessionHead};
+use crate::session_head::{FIRST_QUEUED, HeadMark, Preview, RunEntry, SessionHead};
 use std::collections::BTreeSet;
 
 /// Distance between the last revision that a mark has and that of a rebuilt head, if the store lost the revision too. A
@@ -103,6 +103,9 @@ pub(super) async fn rebuild_head(
     // A journal whose run is in the log already was not removed in time.
     let is_stored = |run: &RunEntry| history.messages().iter().any(|message| message.run_id.as_ref() == Some(&run.id));
     head.runs.retain(|run| survey.open_runs.contains(&run.id) || !is_stored(run));
+    // Nor was that of a question whose run has begun. They are in the order of their numbers, and the run's is lower.
+    let mut known = BTreeSet::new();
+    head.runs.retain(|run| known.insert(run.id.clone()));
     Ok(Rebuilt { head, min_revision, findings })
 }
 
@@ -146,6 +149,7 @@ impl JournalSurvey {
             holder: None,
             branch: mark.branch,
             approvals: 0,
+            is_next: false,
             unknown: UnknownFields::default(),
         };
         match self.runs.last_mut().filter(|last| last.number == number) {
@@ -179,7 +183,9 @@ async fn survey_journals(
         next = last.key + 1;
         for record in &records {
             let place = place_of(record.key);
-            survey.next_run = survey.next_run.max(place.0 + 1);
+            if place.0 < FIRST_QUEUED {
+                survey.next_run = survey.next_run.max(place.0 + 1);
+            }
             match JournalMark::open(&record.value) {
                 Ok(mark) => survey.read(place, mark, branch),
                 Err(error) => {

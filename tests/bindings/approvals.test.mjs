@@ -461,7 +461,7 @@ test('r29 a view resumes the run that it decides about, also when another tab ha
     const run = await start();
     await drive(run).result;
     const [{ callId }] = run.approvals();
-    assert.deepEqual(await client.resumeAll(request), { runs: [], failed: [] });
+    assert.deepEqual(await client.resumeAll(request), { runs: [], queued: [], failed: [] });
     if (takeOver) (await session.resume(run.snapshot(), request))[Symbol.dispose]();
     else run[Symbol.dispose]();
     if (takeOver) await assert.rejects(session.view().reject(callId, 'no'), { code: 'conflict' });

@@ -80,7 +80,7 @@ test('r17 r18 two calls of resumeAll resume each run once', async () => {
   assert.deepEqual([one.failed, two.failed], [[], []]);
   assert.deepEqual(await statuses(runs), ['finished', 'finished', 'finished', 'finished']);
   assert.deepEqual(ran, ['look', 'look', 'look', 'look']);
-  assert.deepEqual(await client.resumeAll(request), { runs: [], failed: [] });
+  assert.deepEqual(await client.resumeAll(request), { runs: [], queued: [], failed: [] });
 });
 
 test('r17 resumeAll leaves what it is told to leave, and names what it could not resume', async () => {

@@ -33,6 +33,8 @@ mod provider_compaction;
 #[cfg(not(target_arch = "wasm32"))]
 mod prune;
 mod queue;
+mod queue_faults;
+mod queue_holders;
 mod reads;
 #[cfg(not(target_arch = "wasm32"))]
 mod rotation;
@@ -41,6 +43,7 @@ mod search;
 #[cfg(not(target_arch = "wasm32"))]
 mod search_index;
 mod seeds;
+mod stored_queue;
 mod titles;
 #[cfg(not(target_arch = "wasm32"))]
 mod unshown_branches;
@@ -87,15 +90,17 @@ async fn start_in(
 ) -> Result<Rc<RunDriver>, Error> {
     let new =
         NewRun { setup, input: words(input), input_id: None, branch: None, replace: None, provide: None, store: None };
-    let begun = RunDriver::begin(session, |id| Ok(NewRun { setup: RunSetup { id, ..new.setup }, ..new }));
-    RunDriver::launch(session, queue, begun).await
+    RunDriver::send(session, queue, |id| Ok(NewRun { setup: RunSetup { id, ..new.setup }, ..new })).await
 }
 
 /// Resumes a run, as `Session.resume` does.
 async fn resume(session: &Rc<OpenSession>, id: &str, setup: RunSetup) -> Result<Rc<RunDriver>, Error> {
     let setup = RunSetup { id: id.into(), ..setup };
     let request = ResumeRequest { setup, persistence: None, handoffs: Vec::new() };
-    RunDriver::launch(session, false, resume_run(session, None, request)).await
+    if session.is_queued(id).await? {
+        return RunDriver::take_up(session, request, (None, None)).await;
+    }
+    RunDriver::launch(session, resume_run(session, None, request)).await
 }
 
 fn run_ids(session: &OpenSession) -> Vec<String> {
@@ -255,9 +260,9 @@ fn r81_r15_a_second_run_of_one_session_is_busy_or_waits_for_the_first() {
     assert_eq!(second.err().map(|error| error.code), Some(ErrorCode::Busy));
     let order = Cell::new(0);
     let queued = async {
-        session.reserve_run(true).await.unwrap();
+        let run = start_in(&session, in_mode(Persistence::Run, CHAT), ("And?", true)).await.unwrap();
         order.set(order.get() * 10 + 2);
-        session.set_run(None);
+        process.drive(&run, &three_tools).await;
     };
     let driven = async {
         process.drive(&run, &three_tools).await;

@@ -220,6 +220,9 @@ fn heads() {
     session.overview = overview();
     session.runs = vec![RunEntry { id: "r".into(), approvals: 2, ..RunEntry::default() }];
     fixed("head_with_overview", RecordKind::Head, &session);
+    session = SessionHead::new("s", 5);
+    session.runs = vec![RunEntry { id: "r".into(), number: 1 << 32, is_next: true, ..RunEntry::default() }];
+    fixed("head_with_queued", RecordKind::Head, &session);
     fixed("head_archived", RecordKind::Head, &SessionHead { is_archived: true, ..SessionHead::new("s", 5) });
 }
 

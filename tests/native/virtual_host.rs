@@ -165,6 +165,9 @@ pub struct SlowStore {
     pub appends: Cell<u32>,
     /// What goes wrong with an append, if anything.
     pub fault: Box<dyn Fn() -> Option<Fault>>,
+    /// True while no read succeeds.
+    pub reads_fail: Cell<bool>,
+    world: Rc<World>,
 }
 
 /// What goes wrong with an append.
@@ -174,9 +177,23 @@ pub enum Fault {
     Refused,
     /// It is written, and nobody learns of it.
     ReplyLost,
+    /// Nothing is written, since others write.
+    Busy,
+    /// It is written, and the store says that it is busy.
+    BusyWritten,
+    /// Nothing is written, as if another writer had been faster.
+    Conflict,
+    /// The store says at once that it does not answer, and writes it half a second later.
+    Late,
+    /// It is written after a minute.
+    Slow,
 }
 
 impl SlowStore {
+    fn check_read(&self) -> Result<(), Error> {
+        if self.reads_fail.get() { Err(Error::new(ErrorCode::StoreError, "the disk cannot be read")) } else { Ok(()) }
+    }
+
     async fn wait(&self) {
         let mut waited = false;
         poll_fn(|task| {
@@ -198,6 +215,7 @@ impl LogStore for SlowStore {
     fn head<'a>(&'a self, session: &'a str) -> StoreFuture<'a, Option<StoredHead>> {
         Box::pin(async move {
             self.wait().await;
+            self.check_read()?;
             self.data.head(session).await
         })
     }
@@ -212,19 +230,39 @@ impl LogStore for SlowStore {
         Box::pin(async move {
             let fault = (self.fault)();
             self.wait().await;
-            if fault == Some(Fault::Refused) {
-                return Err(Error::new(ErrorCode::StoreError, "the disk is full"));
+            match fault {
+                Some(Fault::Refused) => return Err(Error::new(ErrorCode::StoreError, "the disk is full")),
+                Some(Fault::Busy) => return Err(Error::new(ErrorCode::Busy, "others write")),
+                Some(Fault::Conflict) => return Err(Error::new(ErrorCode::Conflict, "others were faster")),
+                Some(Fault::Slow) => _ = self.world.sleep(60_000).await,
+                Some(Fault::Late) => {
+                    let (data, world) = (self.data.clone(), self.world.clone());
+                    let (session, operation) = (session.to_owned(), operation.to_owned());
+                    let late = async move {
+                        world.sleep(500).await;
+                        let _ = data.append(&session, expected, batch, &operation).await;
+                    };
+                    // Of the store, which no process ends.
+                    self.world.tasks.borrow_mut().push(Task { process: 0, flag: Flag::set(), work: Box::pin(late) });
+                    return Err(Error::unanswered("the store did not answer", true));
+                }
+                _ => {}
             }
             let appended = self.data.append(session, expected, batch, operation).await;
             self.appends.set(self.appends.get() + 1);
             self.wait().await;
-            if fault == Some(Fault::ReplyLost) { Err(Error::unanswered("the reply was lost", true)) } else { appended }
+            match fault {
+                Some(Fault::ReplyLost) => Err(Error::unanswered("the reply was lost", true)),
+                Some(Fault::BusyWritten) => Err(Error::new(ErrorCode::Busy, "others write")),
+                _ => appended,
+            }
         })
     }
 
     fn read<'a>(&'a self, session: &'a str, query: Query) -> StoreFuture<'a, Vec<Record>> {
         Box::pin(async move {
             self.wait().await;
+            self.check_read()?;
             self.data.read(session, query).await
         })
     }
@@ -259,6 +297,9 @@ pub type Meanwhile = Box<dyn Fn() -> LocalFuture<'static, ()>>;
 
 /// Answers a body of a mode.
 pub type SummarizeFunction = Box<dyn Fn(Value, &str) -> LocalFuture<'static, Result<String, Error>>>;
+
+/// A history provider that has nothing, after so many milliseconds.
+pub struct SlowProvider(pub Ms);
 
 /// A process with an open store.
 pub struct Process {
@@ -298,7 +339,13 @@ impl Process {
     ) -> Self {
         let heard = Rc::new(RefCell::new(Heard::default()));
         let host = VirtualHost { world: world.clone(), number, heard: heard.clone() };
-        let store = Rc::new(SlowStore { data: data.clone(), appends: Cell::default(), fault });
+        let store = Rc::new(SlowStore {
+            data: data.clone(),
+            appends: Cell::default(),
+            fault,
+            reads_fail: Cell::default(),
+            world: world.clone(),
+        });
         let settings = StoreSettings { seed: Seed(7), kind: "test", ..StoreSettings::default() };
         let open = OpenStore::new(StoreContext::new(store.clone(), Rc::new(host), settings));
         Self { world: world.clone(), number, open, store, heard }
@@ -458,7 +505,14 @@ impl Application for VirtualHost {
         make(serde_json::from_str(exchange.as_str()).unwrap())
     }
 
-    fn provide<'q>(&'q self, _: &'q Callback, _: Json) -> LocalFuture<'q, Result<Json, Error>> {
+    fn provide<'q>(&'q self, callback: &'q Callback, _: Json) -> LocalFuture<'q, Result<Json, Error>> {
+        if let Some(pause) = callback.hook.downcast_ref::<SlowProvider>() {
+            let pause = self.world.sleep(pause.0);
+            return Box::pin(async {
+                pause.await;
+                Ok(Json::parse("[]").unwrap())
+            });
+        }
         Box::pin(async { Err(Error::new(ErrorCode::CallbackFailed, "no provider")) })
     }
 

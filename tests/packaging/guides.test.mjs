@@ -96,7 +96,10 @@ test('a chat in a browser: a question that cannot be stored, and an answer that 
     run: () => Promise.reject(Object.assign(new Error(full.message), full)),
   };
   const failed = [{ session: 'chat-1', run: 'r', error: new Error('its record is damaged') }];
-  const open = async () => ({ session: async () => session, resumeAll: async () => ({ runs: [], failed }) });
+  const open = async () => ({
+    session: async () => session,
+    resumeAll: async () => ({ runs: [], queued: [], failed }),
+  });
   await runBlock('guides/browser', 'replaceChildren', { ...values, open });
   assert.match(problem.textContent, /cannot be continued: .*damaged/);
   await ask('Hi');

@@ -279,11 +279,10 @@ impl Sessions {
     }
 
     async fn run(&self, asked: wit::Request) -> Result<wit::Outcome> {
-        let mut options: RunOptions<JsonOptions> = read_options("a run's request", &asked.options)?;
+        let options: RunOptions<JsonOptions> = read_options("a run's request", &asked.options)?;
         let session = self.session(&asked.session).await?;
-        let when_busy = options.read_when_busy(&session)?;
-        let starting = RunDriver::begin(&session, |id| options.into_new_run(&session, id, (None, None)));
-        let run = RunDriver::launch(&session, when_busy, starting).await?;
+        let waits = options.waits_if_busy();
+        let run = RunDriver::send(&session, waits, |id| options.into_new_run(&session, id, (None, None))).await?;
         Ok(self.started(run))
     }
 
@@ -293,10 +292,19 @@ impl Sessions {
             return Err(Error::config("`input` is not an option of `resume`: the run has its input already"));
         }
         let session = self.session(&asked.session).await?;
+        let snapshot = match asked.snapshot {
+            Some(bytes) => Some(RunSnapshot::open(&bytes.into(), &session.id)?),
+            None => None,
+        };
+        if let Some(id) = snapshot.as_ref().map(|snapshot| snapshot.run.clone()).or_else(|| asked.run.clone())
+            && session.is_queued(&id).await?
+        {
+            let request = options.into_resume(&session, id)?;
+            return Ok(self.started(RunDriver::take_up(&session, request, (None, None)).await?));
+        }
         let resuming = async {
-            match (asked.snapshot, asked.run) {
-                (Some(bytes), _) => {
-                    let snapshot = RunSnapshot::open(&bytes.into(), &session.id)?;
+            match (snapshot, asked.run) {
+                (Some(snapshot), _) => {
                     let id = snapshot.run.clone();
                     resume_snapshot(&session, snapshot, || options.into_resume(&session, id)).await
                 }
@@ -304,7 +312,7 @@ impl Sessions {
                 (None, None) => Err(Error::config("`resume` needs the id of a run, or a snapshot")),
             }
         };
-        let run = RunDriver::launch(&session, false, resuming).await?;
+        let run = RunDriver::launch(&session, resuming).await?;
         Ok(self.started(run))
     }
 

@@ -5,9 +5,9 @@ use super::scan::is_history;
 use super::side_items::ItemsOfSides;
 use crate::branch_path::DIRECTORY;
 use crate::error::Result;
-use crate::session_head::{Overview, Preview, SessionHead};
+use crate::session_head::{FIRST_QUEUED, Overview, Preview, SessionHead};
 use crate::store::branch_directory::BranchRow;
-use crate::store::journal::place_of;
+use crate::store::journal::{first_queued_after, place_of};
 use crate::store::record::{RecordKind, open_record, open_whole_record, seal_record};
 use crate::store::{LogStore, Record, RetainedAppend, Table};
 use crate::term_filter::TermFilter;
@@ -35,6 +35,8 @@ pub(super) struct CopyEraser {
     runs: BTreeSet<u64>,
     /// The number of the first run that began later.
     next_run: u64,
+    /// The number of the first question that was queued later.
+    next_queued: u64,
     /// What heads after the erasure count.
     erasures: u64,
     erased: ErasedCopies,
@@ -44,11 +46,12 @@ impl CopyEraser {
     pub(super) fn new(
         (items, items_of_sides): (ErasedItems, ItemsOfSides),
         seqs: MessageSeqs,
-        head: &SessionHead,
+        (head, revision): (&SessionHead, u64),
     ) -> Self {
         let runs = head.runs.iter().map(|run| run.number).collect();
         let (next_run, erasures) = (head.next_run, head.erasures);
-        Self { items, items_of_sides, seqs, runs, next_run, erasures, erased: ErasedCopies::default() }
+        let next_queued = first_queued_after(revision);
+        Self { items, items_of_sides, seqs, runs, next_run, next_queued, erasures, erased: ErasedCopies::default() }
     }
 
     /// Rewrites the copies of a session.
@@ -169,7 +172,8 @@ impl CopyEraser {
             let items = self.items_of(side);
             return !items.messages.iter().chain(&items.invocations).any(has);
         }
-        run >= self.next_run || self.runs.contains(&run)
+        let is_later = if run < FIRST_QUEUED { run >= self.next_run } else { run >= self.next_queued };
+        is_later || self.runs.contains(&run)
     }
 }
 

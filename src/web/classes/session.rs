@@ -169,11 +169,10 @@ impl JsSession {
         let inner = self.inner.clone();
         let hooks = ProviderHooks::read(hooks);
         self.inner.context.promise(async move {
-            let mut options: RunOptions<JsOptions> = read_options("a run's request", &request)?;
-            let when_busy = options.read_when_busy(&inner)?;
-            let starting =
-                RunDriver::begin(&inner, |id| options.into_new_run(&inner, id, (hooks.provide, hooks.store)));
-            Ok(JsRun::of(RunDriver::launch(&inner, when_busy, starting).await?).into())
+            let options: RunOptions<JsOptions> = read_options("a run's request", &request)?;
+            let waits = options.waits_if_busy();
+            let read = |id| options.into_new_run(&inner, id, (hooks.provide, hooks.store));
+            Ok(JsRun::of(RunDriver::send(&inner, waits, read).await?).into())
         })
     }
 
@@ -187,17 +186,26 @@ impl JsSession {
     /// Continues a run that was cut off.
     pub fn resume(&self, run: JsValue, request: JsValue, hooks: &JsValue) -> Promise {
         let inner = self.inner.clone();
-        let ProviderHooks { store, .. } = ProviderHooks::read(hooks);
+        let ProviderHooks { provide, store } = ProviderHooks::read(hooks);
         self.inner.context.promise(async move {
             let snapshot = untrusted_value::bytes("the snapshot", &run)?;
             let options: RunOptions<JsOptions> = read_options("a run's request", &request)?;
             if options.input.is_some() {
                 return Err(Error::config("`input` is not an option of `resume`: the run has its input already"));
             }
+            let snapshot = match snapshot {
+                Some(bytes) => Some(RunSnapshot::open(&bytes.into(), &inner.id)?),
+                None => None,
+            };
+            if let Some(id) = snapshot.as_ref().map(|snapshot| snapshot.run.clone()).or_else(|| run.as_string())
+                && inner.is_queued(&id).await?
+            {
+                let request = options.into_resume(&inner, id)?;
+                return Ok(JsRun::of(RunDriver::take_up(&inner, request, (provide, store)).await?).into());
+            }
             let resuming = async {
                 let run = match (snapshot, run.as_string()) {
-                    (Some(bytes), _) => {
-                        let snapshot = RunSnapshot::open(&bytes.into(), &inner.id)?;
+                    (Some(snapshot), _) => {
                         let id = snapshot.run.clone();
                         resume_snapshot(&inner, snapshot, || options.into_resume(&inner, id)).await?
                     }
@@ -209,7 +217,7 @@ impl JsSession {
                 run.store_hook.replace(store);
                 Ok(run)
             };
-            Ok(JsRun::of(RunDriver::launch(&inner, false, resuming).await?).into())
+            Ok(JsRun::of(RunDriver::launch(&inner, resuming).await?).into())
         })
     }
 

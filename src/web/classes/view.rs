@@ -84,8 +84,8 @@ fn snapshot(inner: &Rc<OpenSession>) -> JsValue {
     inner.show_stored_results();
     let run = inner.live_run();
     let log = inner.log.borrow();
-    let pending = inner.pending.borrow();
-    let pending = inner.shown_pending(&pending, &log.head);
+    let all_pending = inner.pending.borrow();
+    let pending = inner.shown_pending(&all_pending, &log.head);
     let machine = run.as_ref().map(|run| run.machine());
     // Of a turn that goes on, history has a part (modes `call` and `result`): the turn knows more of its calls.
     let mut turns: Vec<(&str, &History)> =
@@ -117,7 +117,7 @@ fn snapshot(inner: &Rc<OpenSession>) -> JsValue {
     let items = builder.items;
     view.messages = builder.new;
     let mut queue = SnapshotBuilder::new(inner, log.alternatives(), std::mem::take(&mut view.queued));
-    inner.run_queue.questions().iter().for_each(|question| queue.turn(&log.history, question));
+    inner.visit_queued(&all_pending, &mut |question| queue.turn(&log.history, question));
     view.queued = queue.new;
     let value = object_to_js(&|out| {
         #[allow(clippy::cast_precision_loss)]

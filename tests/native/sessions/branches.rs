@@ -39,7 +39,7 @@ pub(super) async fn replace(
         store: None,
     };
     let begun = RunDriver::begin(session, |id| Ok(NewRun { setup: RunSetup { id, ..new.setup }, ..new }));
-    RunDriver::launch(session, false, begun).await
+    RunDriver::launch(session, begun).await
 }
 
 /// Says which user message it answers, and how many messages there are.

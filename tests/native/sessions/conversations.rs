@@ -24,7 +24,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 
-fn conversation() -> StateOwner {
+pub(super) fn conversation() -> StateOwner {
     StateOwner::Conversation { id: "conv_1".into() }
 }
 
@@ -32,7 +32,7 @@ fn chain() -> StateOwner {
     StateOwner::response(None)
 }
 
-fn owned(owner: StateOwner) -> RunSetup {
+pub(super) fn owned(owner: StateOwner) -> RunSetup {
     RunSetup { owner, ..setup("", RESPONSES, false) }
 }
 
@@ -41,7 +41,7 @@ fn service() -> RefCell<Service> {
 }
 
 /// Opens the session in a process, as one of this owner.
-fn opened(world: &World, process: &Process, owner: &StateOwner) -> Rc<OpenSession> {
+pub(super) fn opened(world: &World, process: &Process, owner: &StateOwner) -> Rc<OpenSession> {
     let (session, owner) = (world.run(process.session(SessionSettings::default())), owner.to_stored());
     world.run(session.update(Box::new(move |head| head.owner.clone_from(&owner)))).unwrap();
     session

@@ -64,7 +64,7 @@ async fn regenerate(session: &Rc<OpenSession>, message: &str) -> Rc<RunDriver> {
             store: None,
         })
     };
-    RunDriver::launch(session, false, RunDriver::begin(session, new)).await.unwrap()
+    RunDriver::launch(session, RunDriver::begin(session, new)).await.unwrap()
 }
 
 #[test]

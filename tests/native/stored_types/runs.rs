@@ -170,7 +170,9 @@ fn r71_records_of_what_a_run_sends_of_history() {
     let (run, input, calls) = ("r".to_owned(), Vec::new(), Vec::new());
     let start =
         RunStart { run, at: 1, provider, input, persistence: Persistence::Run, calls, base: Some("m9".to_owned()) };
-    fixed("journal_began_after", RecordKind::Journal, &JournalEntry::Began(start));
+    fixed("journal_began_after", RecordKind::Journal, &JournalEntry::Began(start.clone()));
+    let queued = RunStart { base: None, ..start };
+    fixed("journal_queued", RecordKind::Journal, &JournalEntry::Queued(queued));
     let ranges = vec![
         SelectedRange { first: "m1".into(), last: "m5".into(), outcome: 1, ..SelectedRange::default() },
         SelectedRange {
