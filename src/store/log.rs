@@ -259,8 +259,7 @@ impl SessionLog {
         self.writable()?;
         if let Some(expected) = change.expected {
             let actual = self.head.history_revision;
-            // The store's revision is accepted too. It is higher than the history revision: edits of the head (title,
-            // state bag) also raise it.
+            // The store's revision is accepted too: edits of the head (title, state bag) raise it alone.
             if expected < actual || expected > self.revision {
                 let sentence = "another writer appended to the session; read it again before appending";
                 return Err(Error::new(ErrorCode::Conflict, sentence).with(|details| {

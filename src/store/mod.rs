@@ -99,7 +99,7 @@ pub use record::seal_payload;
 pub use record::{MAX_RECORD_BYTES, RecordKind, StoredValue, open_record, open_whole_record, seal_record};
 pub use reply_checks::{MIN_VALUE_BYTES, check_page, check_records};
 pub use rotation::rotate_key;
-pub use search::{Excerpt, MessageExcerpt, SearchHit, SearchIndex, SearchIndexStore, SearchedSession, SessionSearch};
+pub use search::{Excerpt, MessageExcerpt, SearchHit, SearchIndex, SearchedSession, SessionSearch};
 pub use segment::split_segment;
 pub use stored_head::StoredHead;
 
@@ -337,6 +337,20 @@ pub struct RetainedAppend {
     pub head: Bytes,
     /// The records that it wrote.
     pub records: Vec<Record>,
+}
+
+/// A store that has one record of a search's index beside the sessions. What [deletes](LogStore::delete_session) a
+/// session, and an append that [erases](Batch::erases), removes it in the same transaction. Errors are the store's own.
+pub trait SearchIndexStore {
+    /// Returns the record; none if there is none.
+    fn read_index(&self) -> StoreFuture<'_, Option<Bytes>>;
+
+    /// Writes the record of an index that has all changes up to `mark`, in place of the one before. Returns false, and
+    /// writes nothing, if a head has changed since: what it was may be erased by now.
+    fn write_index(&self, mark: u64, record: Bytes) -> StoreFuture<'_, bool>;
+
+    /// Removes the record.
+    fn remove_index(&self) -> StoreFuture<'_, ()>;
 }
 
 /// The contract of a store. Revision 0 is an absent session. Deleting a session leaves a tombstone whose revision goes

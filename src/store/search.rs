@@ -9,7 +9,6 @@ mod excerpt;
 mod filter;
 mod index;
 mod query;
-mod stored_index;
 mod words;
 
 use super::{Page, RecencyQuery, SessionLog, SessionPosition};
@@ -22,7 +21,6 @@ use filter::searched_texts;
 pub use index::{SearchIndex, SearchedSession};
 use query::SearchTerms;
 use std::cmp::Reverse;
-pub use stored_index::SearchIndexStore;
 
 /// Maximum number of sessions whose texts are read for a page.
 const MAX_READ: usize = 200;

@@ -1,11 +1,12 @@
-//! What a search needs of each session, kept in memory between searches.
+//! What a search needs of each session, kept in memory between searches, and stored as a record so that the first search
+//! after `open` need not read all heads.
 
 use super::query::title_hashes;
-use super::stored_index::{open_index, seal_index};
 use crate::clock::Ms;
 use crate::encoding::encode_fields;
+use crate::error::Result;
 use crate::session_head::SessionHead;
-use crate::store::{ListedBy, RecordKind, StoredHead, open_record};
+use crate::store::{ListedBy, RecordKind, StoredHead, open_record, seal_record};
 use crate::term_filter::TermFilter;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +23,10 @@ pub(super) const MAX_STORED_BYTES: usize = 8 * 1024 * 1024;
 /// When so many sessions have changed the index is stored again. The first search after the next `open` reads their
 /// heads; of more than [`MAX_CHANGED_HEADS`](crate::store::MAX_CHANGED_HEADS) it would read all.
 const MAX_UNSTORED_CHANGES: usize = 256;
+
+/// Counts the changes of [`SearchedSession`] and of the hashes in it. A record of another form is not read: a field that
+/// it lacks, or has in addition, would be missed.
+const FORM: u32 = 1;
 
 /// About what the allocations of a session in the index need besides its texts and terms.
 const OVERHEAD: usize = 64;
@@ -120,7 +125,8 @@ impl Stored {
 /// All sessions of a store, as of one change of a head.
 ///
 /// It is what was read of the heads, nothing more: whoever uses it brings it up to date first, by the changes that the
-/// store numbers. Texts and titles are not in it, only hashes of their terms; what it selects is read before it is found.
+/// store numbers. Texts and titles are not in it, only hashes of their terms: what it selects is read before it is
+/// found.
 #[derive(Debug, Default)]
 pub struct SearchIndex {
     /// The number of that change; none while nothing is kept.
@@ -260,4 +266,34 @@ impl SearchIndex {
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
+}
+
+/// The content of the record.
+#[derive(Default)]
+struct StoredIndex {
+    form: u32,
+    /// The [`FORM`](TermFilter::FORM) of the terms.
+    terms_form: u32,
+    /// The newest change that it has.
+    mark: u64,
+    sessions: Vec<SearchedSession>,
+}
+encode_fields!(struct StoredIndex {
+    0 => form,
+    1 => terms_form,
+    2 => mark,
+    3 => sessions: list,
+});
+
+/// Makes the record.
+fn seal_index(mark: u64, sessions: Vec<SearchedSession>) -> Bytes {
+    let index = StoredIndex { form: FORM, terms_form: TermFilter::FORM, mark, sessions };
+    seal_record(RecordKind::SearchIndex, &index)
+}
+
+/// Reads the record; none if this build cannot use it.
+fn open_index(record: &Bytes) -> Option<(u64, Vec<SearchedSession>)> {
+    let read: Result<StoredIndex> = open_record(RecordKind::SearchIndex, record);
+    let index = read.ok().filter(|index| (index.form, index.terms_form) == (FORM, TermFilter::FORM))?;
+    Some((index.mark, index.sessions))
 }
