@@ -1,5 +1,5 @@
-//! What a search needs of each session, kept in memory between searches, and stored as a record so that the first search
-//! after `open` need not read all heads.
+//! What a search needs of each session: kept in memory between searches, and as a record in the store, so that the
+//! first search after `open` need not read all heads.
 
 use super::query::title_hashes;
 use crate::clock::Ms;
