@@ -82,7 +82,9 @@ export class SessionView {
     check.request(request);
     const pending = await this.#session.pendingRuns();
     const shown = this.getSnapshot().run?.id;
-    const found = pending.find(({ id }) => id === shown) ?? pending.at(-1);
+    // A question that waits has none of its turn yet, so a run of another branch comes first.
+    const newest = pending.findLast(({ state }) => state !== 'queued') ?? pending.at(-1);
+    const found = pending.find(({ id }) => id === shown) ?? newest;
     if (!found) throw new RethreadError('not_found', 'this session has no unfinished run: nothing is to be resumed');
     return this.#session.resume(found.id, request);
   };

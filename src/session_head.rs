@@ -531,3 +531,14 @@ encode_with_unknown_fields!(struct StoredOwner {
     2 => auto,
     3 => fails_if_lost,
 });
+
+impl StoredOwner {
+    /// Returns true if the session begins conversations at a service.
+    #[must_use]
+    pub fn begins_conversations(&self) -> bool {
+        self.auto && self.kind == CONVERSATION
+    }
+}
+
+/// The number of the kind of owner that is a service's conversation.
+pub const CONVERSATION: u32 = 2;

@@ -44,7 +44,8 @@ export interface RunRequest {
    *  it names the question that is replaced; without it any message of a turn, whose question stays and is answered
    *  again. What is there stays, and the new turn is in a branch of its own, which is stored with the turn: a run that
    *  fails leaves none, and the branch before is shown again. With owner "response" the chain goes on from the response
-   *  before; `config_invalid` if the service or the application keeps the conversation. */
+   *  before, and a conversation that the session began (`auto`) is followed by another; `config_invalid` if the service
+   *  keeps another one, or the application does. */
   replace?: string;
   /** If another run of this session is in progress: "throw" (default) rejects with `busy` if it is in this tab, or if a
    *  run is queued here, and, if a service keeps the conversation, also if it is in another tab or process; "queue"
@@ -54,11 +55,13 @@ export interface RunRequest {
    *  run begins, the question is in `SessionSnapshot.queued`. It is stored meanwhile: if its page is killed or its store
    *  closed, it is in `pendingRuns` with the state "queued", and `resume` continues it. While the store fails, a stored
    *  question waits on. If `run` rejects, nothing of it is stored, so it may be sent again, except after `closed` (it
-   *  waits in `pendingRuns`), `conflict` (another tab or process took it over, and may have answered it), and an error
-   *  whose `details.outcome` is "unknown" (look in `pendingRuns` before you send it again). `not_found`: it was
-   *  discarded here, or its session deleted. `aborted`: its run was cancelled before it began. A question that is only
-   *  in memory begins after those that are stored, also if it was sent before them: one with `replace`, one for another `branch` than that which is shown, one asked while the first
-   *  answer of a new branch comes in, one with tool calls, and one of a conversation that the application holds. */
+   *  waits in `pendingRuns`, if it was stored by then), `conflict` (another tab or process took it over, and may have
+   *  answered it, or the session was changed so that it must be asked anew: the message says which), and an error whose
+   *  `details.outcome` is "unknown" (look in `pendingRuns` before you send it again). `not_found`: it was discarded
+   *  here, or its session deleted. `aborted`: its run was cancelled before it began. A question that is only in memory
+   *  begins after those that are stored, also if it was sent before them, and is lost with its page: one with
+   *  `replace`, one for another `branch` than that which is shown, one asked while the first answer of a new branch
+   *  comes in, one with tool calls, and one of a conversation that the application holds. */
   whenBusy?: "throw" | "queue";
   onStop?: "discard" | "keep";
   instructions?: string;

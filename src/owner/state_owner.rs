@@ -4,7 +4,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::history::ActiveSummary;
 use crate::json::ObjectWriter;
 use crate::message::{Message, ServiceMark};
-use crate::session_head::StoredOwner;
+use crate::session_head::{CONVERSATION, StoredOwner};
 
 /// Who owns the state of a conversation. There is exactly one owner.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,7 +48,6 @@ pub enum OnLost {
 /// The numbers of the kinds in [`StoredOwner`].
 const SESSION: u32 = 0;
 const CALLER: u32 = 1;
-const CONVERSATION: u32 = 2;
 const RESPONSE: u32 = 3;
 
 impl StateOwner {

@@ -78,8 +78,7 @@ impl ComposedHead {
     }
 
     /// Returns hashes of the instructions, tools and parameters that a service keeps with the chain which the
-    /// request begins or
-    /// continues; none if it keeps none. `agent` is the one that the request is of.
+    /// request begins or continues; none if it keeps none. `agent` is the one that the request is of.
     pub fn kept(
         &self,
         reference: Option<&ServiceReference>,

@@ -5,7 +5,7 @@ use super::open_session::OpenSession;
 use super::queue_begin::QueueBegin;
 use super::run_driver::RunDriver;
 use super::run_lock::lock_name;
-use super::run_queue::{LONGEST_PAUSE, MAX_LOOKS};
+use super::run_queue::{LONGEST_DOUBT, LONGEST_PAUSE, MAX_LOOKS};
 use crate::error::{Error, ErrorCode, Result};
 use crate::run::RunInput;
 use crate::store::{Change, JournalStep};
@@ -58,6 +58,7 @@ impl RunDriver {
                 FoundBegin::Unknown if !is_queued => {
                     // That it is unknown matters more than that it was cancelled.
                     let _ = self.withdraw();
+                    self.session.context.check_open()?;
                     return Err(unknown_begin(&error));
                 }
                 _ if is_queued || error.code == ErrorCode::Busy => return self.withdraw().and(Err(error)),
@@ -87,6 +88,7 @@ impl RunDriver {
         // A write that comes late does nothing after another append.
         let mut may_come = !is_queued && (error.may_have_written() || error.code == ErrorCode::Busy);
         let mut is_known = false;
+        let end = context.now().saturating_add(LONGEST_DOUBT);
         for _ in 0..MAX_LOOKS {
             if context.check_open().is_err() {
                 return FoundBegin::Unknown;
@@ -108,7 +110,8 @@ impl RunDriver {
                 }
             }
             // A question that waits looks again anyway.
-            if is_queued || !context.host.time_limit(LONGEST_PAUSE).await {
+            let is_over = is_queued || self.is_cancelled.get() || context.now() >= end;
+            if is_over || !context.host.time_limit(LONGEST_PAUSE).await {
                 break;
             }
         }

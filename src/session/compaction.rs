@@ -92,8 +92,9 @@ async fn compact_now(session: &Rc<OpenSession>, request: &CompactionRequest) -> 
     let answer = context.host.summarize(&request.summarize, &body, mode.as_str());
     let text = context.callbacks.answered(answer).await??;
     let is_continued = newest_response(session)? != continued;
-    if matches!(session.owner()?, StateOwner::Response { .. }) && (is_continued || session.is_run_active()) {
-        // The answer meanwhile belongs to the old chain, which the next request would continue.
+    let is_of_service = matches!(session.owner()?, StateOwner::Response { .. } | StateOwner::BegunConversation { .. });
+    if is_of_service && (is_continued || session.is_run_active()) {
+        // The answer meanwhile belongs to the old chain or conversation, which the next request would continue.
         return Ok(CompactionOutcome::Superseded);
     }
     let summary = match mode {
@@ -334,12 +335,14 @@ fn chain_start(session: &OpenSession) -> Result<Option<String>> {
     })
 }
 
-/// Returns the id of the response that the next request continues. The summary may be of another dialect.
-fn newest_response(session: &OpenSession) -> Result<Option<String>> {
+/// Returns the ids of the response or conversation that the next request continues, and of its newest answer. The
+/// summary may be of another dialect.
+fn newest_response(session: &OpenSession) -> Result<Option<(String, String)>> {
     let (owner, log) = (session.owner()?, session.log.borrow());
     let newest = log.history.messages().iter().rev().find(|message| owner.mark_of(message).is_some());
-    let Some(dialect) = newest.and_then(|answer| answer.dialect) else { return Ok(None) };
-    Ok(Delta::new(&owner, dialect, &log.history, None).response_id().map(ToOwned::to_owned))
+    let Some((answer, dialect)) = newest.and_then(|answer| Some((answer, answer.dialect?))) else { return Ok(None) };
+    let continued = Delta::new(&owner, dialect, &log.history, None).response_id().map(ToOwned::to_owned);
+    Ok(continued.map(|id| (id, answer.id.clone())))
 }
 
 /// Reads the service's answer to a [`chain_request`].

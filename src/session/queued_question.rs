@@ -4,6 +4,7 @@ use super::open_session::OpenSession;
 use super::run_queue::QueueRank;
 use crate::history::{HeldConversation, History, HistoryEntry, Incoming, JoinBase, Origin, join};
 use crate::owner::StateOwner;
+use crate::session_head::FIRST_QUEUED;
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -52,6 +53,14 @@ impl<'s> QueuedQuestion<'s> {
         self.hide();
         self.rank.set((number, sent));
         self.show();
+    }
+
+    /// Moves it before those that may not begin yet: questions of other tabs and this one wait for it.
+    pub(super) fn set_next(&self, number: u64) {
+        let place = number.saturating_sub(FIRST_QUEUED);
+        if self.rank.get().0 != place {
+            self.set_number(place);
+        }
     }
 
     /// Shows the question no more, since the run that begins shows it. Its place is kept.

@@ -9,7 +9,7 @@ use super::open_session::OpenSession;
 use super::queued_question::QueuedQuestion;
 use super::run_driver::{FIRST_EPOCH, RunDriver};
 use super::run_lock::{RunClaim, RunHold};
-use super::run_queue::{HeldQuestion, LONGEST_PAUSE, MAX_LOOKS};
+use super::run_queue::{HeldQuestion, LONGEST_DOUBT, LONGEST_PAUSE, MAX_LOOKS};
 use super::signal::Signal;
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
@@ -87,6 +87,7 @@ impl OpenSession {
     /// # Errors
     /// `closed`; an error that says that the question is still stored.
     pub(super) async fn remove_own_run(&self, held: (&str, u32), has_lock: bool, why: &Error) -> Result<()> {
+        let end = self.context.now().saturating_add(LONGEST_DOUBT);
         for _ in 0..MAX_LOOKS {
             self.context.check_open()?;
             let is_read = self.refresh().await.is_ok();
@@ -98,7 +99,7 @@ impl OpenSession {
                 self.context.announce_append(&self.id, revision);
                 return Ok(());
             }
-            if !self.context.host.time_limit(LONGEST_PAUSE).await {
+            if self.context.now() >= end || !self.context.host.time_limit(LONGEST_PAUSE).await {
                 break;
             }
         }
@@ -138,7 +139,7 @@ impl QueuedRun {
         let claim = RunClaim::new(&session.context, &session.id, &id).ok_or_else(held_here)?;
         session.context.host.draw_ids();
         let entries = JournalEntry::of_queued(&new_run.setup, session.context.now(), place.question());
-        let mut looks = 0;
+        let (mut looks, end) = (0, session.context.now().saturating_add(LONGEST_DOUBT));
         loop {
             session.context.check_open()?;
             let step = JournalStep::Queue(entries.clone());
@@ -156,7 +157,8 @@ impl QueuedRun {
             }
             looks += 1;
             // Repeated with the same id, so it is stored once.
-            if looks == MAX_LOOKS || !session.context.host.time_limit(LONGEST_PAUSE).await {
+            let is_over = looks == MAX_LOOKS || session.context.now() >= end;
+            if is_over || !session.context.host.time_limit(LONGEST_PAUSE).await {
                 let is_absent = is_known && !error.may_have_written();
                 return Err(if is_absent { refused_for_good(error) } else { unknown_question(&error) });
             }

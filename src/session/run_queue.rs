@@ -14,6 +14,9 @@ pub(super) const LONGEST_PAUSE: Ms = 500;
 /// Looks at the head, a pause after each, until it is unknown what became of a write.
 pub(super) const MAX_LOOKS: u32 = 20;
 
+/// After this time no other look begins, in milliseconds: a store may answer each of them late.
+pub(super) const LONGEST_DOUBT: Ms = 10_000;
+
 /// The place of a send among those that wait: the number under which its question is stored, the highest if it is not,
 /// and then the order in which they were sent.
 pub(super) type QueueRank = (u64, u64);

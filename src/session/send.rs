@@ -39,10 +39,10 @@ impl RunDriver {
         if !waits {
             return Box::pin(Self::launch(session, Self::begin(session, read))).await;
         }
-        let order = session.run_queue.sends.enter();
         session.context.host.draw_ids();
         let drawn = session.context.ids().new_id();
         let mut new_run = read(drawn)?;
+        let order = session.run_queue.sends.enter();
         let question = session.question(&new_run.input, &mut new_run.input_id);
         let place = QueuedQuestion::new(session, question);
         let order = order.start().await;

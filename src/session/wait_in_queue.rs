@@ -28,8 +28,10 @@ impl OpenSession {
     ) -> Result<()> {
         loop {
             self.context.check_open()?;
-            if let Some(queued) = queued {
-                queued.entry()?;
+            if let Some(queued) = queued
+                && queued.entry()?.is_next
+            {
+                place.set_next(queued.number);
             }
             if place.is_first() && self.try_reserve_run() {
                 return Ok(());
@@ -52,7 +54,8 @@ impl OpenSession {
         let log = self.log.borrow();
         let queued = queued.map(|queued| queued.number);
         let mut turn = QueueTurn { id: id.to_owned(), queued, unheld: Vec::new(), refused: Rc::default() };
-        for entry in log.head.runs.iter().filter(|entry| entry.id != id && entry.precedes(turn.queued)) {
+        let place = turn.place_in(&log.head);
+        for entry in log.head.runs.iter().filter(|entry| entry.id != id && entry.precedes(place)) {
             let name = lock_name(&self.context, &self.id, &entry.id);
             if self.context.live.borrow().contains(&name) || holders.has_holder(&name, entry) {
                 return Ok(Err(entry.id.clone()));

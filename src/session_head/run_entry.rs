@@ -63,11 +63,17 @@ impl RunEntry {
         self.number >= FIRST_QUEUED
     }
 
-    /// Returns true if a queued question of this number waits while this run has a holder. `None`: any question that
-    /// is not queued yet.
+    /// Returns true if a question waits while this run has a holder. `queued` is the question's number, and whether it
+    /// is the next one already; `None`: it is not queued yet. A next one waits for no other question that is not:
+    /// otherwise each would wait for the other.
     #[must_use]
-    pub fn precedes(&self, queued: Option<u64>) -> bool {
-        !self.is_queued() || self.is_next || queued.is_none_or(|number| self.number < number)
+    pub fn precedes(&self, queued: Option<(u64, bool)>) -> bool {
+        let is_lower = queued.is_none_or(|(number, _)| self.number < number);
+        let is_before = match queued {
+            Some((_, true)) => self.is_next && is_lower,
+            _ => self.is_next || is_lower,
+        };
+        !self.is_queued() || is_before
     }
 
     /// Returns true if the open store of that name wrote the present lease.

@@ -8,10 +8,12 @@
 //! An archive has the stored records as they are: ids, times, signatures, journals of unfinished runs, and fields of
 //! newer builds.
 
+use super::branch_directory::BranchRow;
 use super::log::NoticeText;
 use super::open::read_head;
-use super::record::{MAX_RECORD_BYTES, RecordKind, open_record, seal_record};
+use super::record::{MAX_RECORD_BYTES, RecordKind, open_record, open_whole_record, seal_record};
 use super::{Appended, AuditIndex, Batch, LogStore, MAX_KEY, PAGE_BYTES, Query, Record, StoredHead, Table};
+use crate::branch_path::DIRECTORY;
 use crate::clock::Ms;
 use crate::encoding::encode_fields;
 use crate::error::{Error, ErrorCode, Result};
@@ -160,9 +162,25 @@ impl SessionArchive {
         }
     }
 
+    /// Lets each branch begin another conversation at the service: the one that its answers are of may have what was
+    /// said in it after the archive was read, in the session that it replaces or in the one that it is a copy of.
+    fn leave_conversations(&mut self) {
+        self.head.chain_cut = self.head.next_seq;
+        for record in self.records.iter_mut().filter(|record| record.table == Table::Log && record.key >= DIRECTORY) {
+            // A row that cannot be read is reported when its branch is opened.
+            if let Ok(mut row) = open_whole_record::<BranchRow>(RecordKind::Branch, &record.value) {
+                row.state.chain_cut = row.state.next_seq;
+                record.value = seal_record(RecordKind::Branch, &row);
+            }
+        }
+    }
+
     /// Makes the batch that writes the archive over a session, or a tombstone, of the revision `expected`; 0 if there is
     /// none.
     fn batch_after(&mut self, expected: u64, notice: Option<&NoticeText>) -> Batch {
+        if self.head.owner.begins_conversations() {
+            self.leave_conversations();
+        }
         if expected > 0 {
             // Revisions continue from those that were there, whose readers must not mistake this session for theirs.
             let has_filter = self.head.term_filter.covers(self.head.history_revision);

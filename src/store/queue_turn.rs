@@ -40,14 +40,20 @@ impl QueueTurn {
         checked
     }
 
+    /// Returns its number, and whether it is the next one already.
+    #[must_use]
+    pub fn place_in(&self, head: &SessionHead) -> Option<(u64, bool)> {
+        self.queued.map(|number| (number, head.run(&self.id).is_some_and(|entry| entry.is_next)))
+    }
+
     /// Checks that no run has begun, was resumed or was queued before it since the last look.
     ///
     /// # Errors
     /// `busy`.
     fn check(&self, head: &SessionHead) -> Result<()> {
-        let is_before = |run: &&RunEntry| {
-            run.id != self.id && run.precedes(self.queued) && !self.unheld.iter().any(|seen| seen == *run)
-        };
+        let place = self.place_in(head);
+        let is_before =
+            |run: &&RunEntry| run.id != self.id && run.precedes(place) && !self.unheld.iter().any(|seen| seen == *run);
         if !head.runs.iter().any(|run| is_before(&run)) {
             return Ok(());
         }

@@ -199,7 +199,10 @@ pub fn valid(body: &Value, dialect: Dialect) {
     // requests.
     let references = ["previous_response_id", "conversation", "previous_interaction_id"];
     let is_delta = references.iter().any(|member| body.get(member).is_some()) || body["thread"]["type"] == "continue";
-    if matches!(dialect, Dialect::Gemini | Dialect::MistralConversations) || is_delta {
+    // An append to a conversation of Mistral's names neither.
+    let is_append = dialect == Dialect::MistralConversations
+        && ["model", "agent_id"].iter().all(|member| body.get(member).is_none());
+    if dialect == Dialect::Gemini || is_delta || is_append {
         return;
     }
     let body = &scripted_responses::as_chat(&scripted_responses::without_async_calls(body));

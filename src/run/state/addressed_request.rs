@@ -24,7 +24,8 @@ impl AddressedRequest {
         let provider = &turn.setup().provider;
         let unchanged = Self { url: provider.url.clone(), body: request.body.clone(), conversation: None };
         let spec = spec(provider.dialect);
-        let Some(service) = spec.service_state.as_ref().filter(|_| spec.begins_conversations()) else {
+        let is_addressed = spec.begins_conversations() && turn.setup().owner.is_conversation();
+        let Some(service) = spec.service_state.as_ref().filter(|_| is_addressed) else {
             return Ok(unchanged);
         };
         let body = std::str::from_utf8(&request.body).ok().and_then(|text| Json::parse(text).ok());

@@ -5,7 +5,7 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use super::branches::replace;
 use super::scripted_host::*;
-use super::virtual_host::{Process, World};
+use super::virtual_host::{Meanwhile, Process, World};
 use super::{resume, start};
 use crate::conversation_service::{ConversationService, rounds};
 use rethread::error::ErrorCode;
@@ -14,8 +14,8 @@ use rethread::owner::{OnLost, StateOwner};
 use rethread::replay::Callback;
 use rethread::run::{RunOutcome, RunSetup, RunStatus};
 use rethread::session::{
-    CompactionMode, CompactionRequest, OpenSession, RunDriver, SessionSettings, compact, copy_session, delete_messages,
-    fork, switch_to,
+    CompactionMode, CompactionOutcome, CompactionRequest, OpenSession, RunDriver, SessionSettings, compact,
+    copy_session, delete_messages, fork, read_archive, restore_archive, switch_to,
 };
 use rethread::store::MemoryStore;
 use serde_json::Value;
@@ -212,4 +212,66 @@ fn r37_r77_a_copy_begins_another_conversation_that_lacks_what_was_not_copied() {
     assert_eq!(service.places(), ["begins", "conv_1", "begins", "conv_2", "conv_1"]);
     assert_eq!(service.sent(2), ["user: one", "assistant: answer 1", "user: zwei"]);
     assert_eq!(service.sent(4), ["user: three"]);
+}
+
+#[test]
+fn r37_r77_each_branch_of_a_restored_session_begins_another_conversation() {
+    let (world, data, service) = (World::new(false), MemoryStore::default(), service());
+    let process = Process::new(&world, &data, 1);
+    let session = opened(&world, &process);
+    ask(&process, &session, &service, "one");
+    let name = world.run(fork(&session, Some(&ids(&session)[1]))).unwrap();
+    world.run(switch_to(&session, &name)).unwrap();
+    ask(&process, &session, &service, "zwei");
+    world.run(switch_to(&session, "main")).unwrap();
+    let archive = world.run(read_archive(&process.open.context, None, "s")).unwrap();
+    // What was said after the backup is in the conversation, and not in what is restored.
+    ask(&process, &session, &service, "later");
+    let elsewhere = Process::new(&world, &MemoryStore::default(), 2);
+    world.run(restore_archive(&elsewhere.open.context, archive.clone(), None)).unwrap();
+    world.run(process.open.delete_session("s")).unwrap();
+    world.run(restore_archive(&process.open.context, archive, None)).unwrap();
+    for process in [&elsewhere, &process] {
+        let restored = world.run(process.session(SessionSettings::default()));
+        for (branch, inputs) in [("main", ["two", "three"]), (name.as_str(), ["drei", "vier"])] {
+            world.run(switch_to(&restored, branch)).unwrap();
+            inputs.iter().for_each(|input| ask(process, &restored, &service, input));
+        }
+    }
+    let service = service.borrow();
+    assert_eq!(service.places()[..3], ["begins", "begins", "conv_1"]);
+    let restored = ["begins", "conv_3", "begins", "conv_4", "begins", "conv_5", "begins", "conv_6"];
+    assert_eq!(service.places()[3..], restored);
+    assert_eq!(service.sent(3), ["user: one", "assistant: answer 1", "user: two"]);
+    assert!(service.refused.is_empty());
+}
+
+#[test]
+fn r22_r77_an_answer_meanwhile_supersedes_a_summary() {
+    let (world, data, service) = (World::new(false), MemoryStore::default(), Rc::new(service()));
+    let process = Rc::new(Process::new(&world, &data, 1));
+    let session = opened(&world, &process);
+    ask(&process, &session, &service, "one");
+    let meanwhile: Meanwhile = {
+        let session = session.clone();
+        let (process, service) = (process.clone(), service.clone());
+        Box::new(move || {
+            let (process, session, service) = (process.clone(), session.clone(), service.clone());
+            Box::pin(async move {
+                let run = start(&session, kept(), "two").await.unwrap();
+                let answer = |body: &Value| {
+                    let url = process.heard.borrow().url.clone();
+                    service.borrow_mut().answer(&url, body)
+                };
+                process.drive(&run, &answer).await;
+            })
+        })
+    };
+    let (mode, summarize) = (CompactionMode::Input, Callback { id: 0, hook: Rc::new(meanwhile) });
+    let provider = Some(provider(ENTRIES, false));
+    let request = CompactionRequest { mode, is_forced: true, tokens: None, summarize, provider };
+    assert_eq!(world.run(compact(&session, Rc::new(request))), Ok(CompactionOutcome::Superseded));
+    assert!(session.log.borrow().history.compaction().is_none());
+    ask(&process, &session, &service, "three");
+    assert_eq!(service.borrow().places(), ["begins", "conv_1", "conv_1"]);
 }

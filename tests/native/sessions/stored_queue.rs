@@ -11,6 +11,7 @@ use super::{in_mode, records, resume, run_ids, start};
 use rethread::error::{Error, ErrorCode};
 use rethread::run::{Persistence, RunStatus};
 use rethread::session::{OpenSession, RunDriver, SessionSettings, discard_run};
+use rethread::session_head::{FIRST_QUEUED, RunEntry};
 use rethread::store::{MemoryStore, Table};
 use serde_json::Value;
 use std::cell::RefCell;
@@ -229,4 +230,21 @@ fn r60_a_former_holder_of_a_question_does_not_begin_it() {
     assert_eq!(refused, Some(ErrorCode::Conflict));
     world.run(both[0].drive(&second, &says("two")));
     assert_eq!(texts(&one), ["first", "re first", "second", "two"]);
+}
+
+#[test]
+fn r60_a_question_that_may_begin_waits_for_no_other_that_may_not() {
+    let queued =
+        |number: u64, is_next: bool| RunEntry { number: FIRST_QUEUED + number, is_next, ..RunEntry::default() };
+    let place = |entry: &RunEntry| Some((entry.number, entry.is_next));
+    let run = RunEntry { number: 7, ..RunEntry::default() };
+    for (first, second) in [(false, false), (false, true), (true, false), (true, true)] {
+        let (low, high) = (queued(3, first), queued(5, second));
+        assert_ne!(low.precedes(place(&high)), high.precedes(place(&low)), "{first} {second}: one of them begins");
+        for entry in [&low, &high] {
+            assert!(run.precedes(place(entry)) && entry.precedes(None) && !entry.precedes(place(entry)));
+        }
+    }
+    // An older question that is taken up again waits for one whose begin has failed once.
+    assert!(queued(5, true).precedes(place(&queued(3, false))));
 }
