@@ -269,7 +269,7 @@ function row(call: ToolInvocation): void {
 }
 
 function pending(run: PendingRun): string[] {
-  same<typeof run.state, "live" | "interrupted" | "waiting_approval" | "failed">(true);
+  same<typeof run.state, "live" | "interrupted" | "waiting_approval" | "failed" | "queued">(true);
   console.log(
     run.id,
     run.session,
