@@ -51,17 +51,17 @@ export interface RunRequest {
    *  run is queued here, and, if a service keeps the conversation, also if it is in another tab or process; "queue"
    *  waits for it, in whatever tab or process it is, so that the question is stored after its answer. A run that was
    *  killed is waited for until its lock is free or its lease has ended, one that waits for an approval is not. Of the
-   *  runs that wait in several tabs and processes one begins at a time, in the order in which they were sent. Until its
-   *  run begins, the question is in `SessionSnapshot.queued`. It is stored meanwhile: if its page is killed or its store
-   *  closed, it is in `pendingRuns` with the state "queued", and `resume` continues it. While the store fails, a stored
-   *  question waits on. If `run` rejects, nothing of it is stored, so it may be sent again, except after `closed` (it
-   *  waits in `pendingRuns`, if it was stored by then), `conflict` (another tab or process took it over, and may have
-   *  answered it, or the session was changed so that it must be asked anew: the message says which), and an error whose
-   *  `details.outcome` is "unknown" (look in `pendingRuns` before you send it again). `not_found`: it was discarded
-   *  here, or its session deleted. `aborted`: its run was cancelled before it began. A question that is only in memory
-   *  begins after those that are stored, also if it was sent before them, and is lost with its page: one with
-   *  `replace`, one for another `branch` than that which is shown, one asked while the first answer of a new branch
-   *  comes in, one with tool calls, and one of a conversation that the application holds. */
+   *  runs that wait in several tabs and processes one begins at a time, in the order in which they were stored. Until
+   *  its run begins, the question is in `SessionSnapshot.queued`. It is stored meanwhile: if its page is killed or its
+   *  store closed, it is in `pendingRuns` with the state "queued", and `resume` continues it. While the store fails, a
+   *  stored question waits on. If `run` rejects, nothing of it is stored, so it may be sent again, except after
+   *  `closed` (it waits in `pendingRuns`, if it was stored by then), `conflict` (another tab or process took it over,
+   *  and may have answered it, or the session was changed so that it must be asked anew: the message says which), and
+   *  an error whose `details.outcome` is "unknown" (look in `pendingRuns` before you send it again). `not_found`: it
+   *  was discarded here, or its session deleted. `aborted`: its run was cancelled before it began. A question that is
+   *  only in memory begins after those that are stored, also if it was sent before them, and is lost with its page:
+   *  one with `replace`, one for another `branch` than that which is shown, one asked while the first answer of a new
+   *  branch comes in, one with tool calls, and one of a conversation that the application holds. */
   whenBusy?: "throw" | "queue";
   onStop?: "discard" | "keep";
   instructions?: string;

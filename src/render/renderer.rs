@@ -18,10 +18,10 @@ use super::summary_body::summary_body;
 use super::system_placement::SystemPlacement;
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
-use crate::finding::{FindingCode, Report, limit_report};
+use crate::finding::{Finding, FindingCode, Report, limit_report};
 use crate::history::{History, StoredSummary};
 use crate::json::Json;
-use crate::message::{KeptHead, Message, Part, PrefixMark};
+use crate::message::{Dialect, KeptHead, Message, Part, PrefixMark};
 use crate::owner::{Delta, StateOwner, transfer_findings, unsent_system_findings};
 use crate::provider::{check_owner, extra_content, spec};
 use crate::replay::{
@@ -295,11 +295,7 @@ impl Renderer {
         if reference.as_ref().is_some_and(|reference| reference.keeps_other_than(kept_head)) {
             return Ok((RenderStep::HeadChanged, None));
         }
-        if let (Some(delta), Some(reference), Some(system)) = (&delta, &reference, &spec(provider.dialect).system)
-            && reference.leaves_out(system.name)
-        {
-            report.extend(unsent_system_findings(delta));
-        }
+        report.extend(unsent_system(provider.dialect, delta.as_ref(), reference.as_ref()));
         let is_kept_by_service = delta.is_some() && reference.as_ref().is_none_or(|reference| reference.continues);
         let context = ReasoningContext { history: Some(history), is_kept_by_service, agent: input.agent };
         let reasoning =
@@ -416,6 +412,13 @@ fn unacknowledged<'r>(input: &RenderInput<'r>, request: &RenderRequest<'_>) -> R
     delta.check_calls_are_open()?;
     let spec = spec(request.provider.dialect);
     Ok(Some(delta.repeating(&|message, is_leading| spec.is_outside_list(message, is_leading))))
+}
+
+/// Reports the system messages that a request does not have, since the service keeps the instructions.
+fn unsent_system(dialect: Dialect, delta: Option<&Delta<'_>>, reference: Option<&ServiceReference>) -> Vec<Finding> {
+    let system = spec(dialect).system.as_ref().map(|system| system.name);
+    let is_left_out = reference.zip(system).is_some_and(|(reference, system)| reference.leaves_out(system));
+    delta.filter(|_| is_left_out).map(unsent_system_findings).unwrap_or_default()
 }
 
 fn unexpected_head() -> Error {

@@ -18,6 +18,7 @@ use super::turn_totals::TurnTotals;
 use crate::clock::Ms;
 use crate::error::Result;
 use crate::finding::Report;
+use crate::history::History;
 use crate::message::{Message, Role};
 use crate::owner::Delta;
 
@@ -52,24 +53,13 @@ impl Run {
         // A tool does not run if its result could not be sent.
         let delta = Delta::new(&setup.owner, setup.provider.dialect, context.history, Some(&live));
         calls.are_closed_elsewhere = delta.check_calls_are_open().is_err();
-        // A request that began a conversation begins another one: what the first one has is in no conversation of the
-        // session.
-        let begins = setup.owner.began_here() && (restarts_chain || delta.response_id().is_none());
-        let appends = setup.owner.is_conversation() && !begins;
+        let appends = appends_to_conversation(&setup, &delta, restarts_chain);
         let mut totals = TurnTotals { model_calls, usage, ..TurnTotals::default() };
         // Where nothing is picked up, the pause before that says nothing.
         let call_pause = pause.filter(|pause| !pause.is_pick_up);
         let mut next = next_after(call_pause, appends, context.now);
-        let is_answer = |last: &&Message| last.role == Role::Assistant && !last.source.is_of_provider();
-        if let Some(last) = live.messages().last().filter(is_answer) {
-            totals.response_id = last.answer.as_ref().and_then(|answer| answer.response_id.clone());
-            // The last answer of a complete turn has no message if calls are before it.
-            if !(is_complete && live.has_calls(last)) {
-                totals.text = answer_text(last);
-            }
-            if live.has_calls(last) && call_pause.is_none() {
-                next = NextState::RunTools(calls);
-            }
+        if add_last_answer(&mut totals, &live, is_complete) && call_pause.is_none() {
+            next = NextState::RunTools(calls);
         }
         if is_complete {
             next = NextState::SaveTurn(TurnEnd::Answer);
@@ -93,6 +83,26 @@ impl Run {
         let state = enter(&mut turn, next, context);
         Ok(Self { turn, state })
     }
+}
+
+/// Returns true if the next request is appended to a conversation. One that began a conversation begins another one:
+/// what the first one has is in no conversation of the session.
+fn appends_to_conversation(setup: &RunSetup, delta: &Delta<'_>, restarts_chain: bool) -> bool {
+    let begins = setup.owner.began_here() && (restarts_chain || delta.response_id().is_none());
+    setup.owner.is_conversation() && !begins
+}
+
+/// Adds what the last answer of a turn says. Returns true if it has calls.
+fn add_last_answer(totals: &mut TurnTotals, live: &History, is_complete: bool) -> bool {
+    let is_answer = |last: &&Message| last.role == Role::Assistant && !last.source.is_of_provider();
+    let Some(last) = live.messages().last().filter(is_answer) else { return false };
+    totals.response_id = last.answer.as_ref().and_then(|answer| answer.response_id.clone());
+    let has_calls = live.has_calls(last);
+    // The last answer of a complete turn has no message if calls are before it.
+    if !(is_complete && has_calls) {
+        totals.text = answer_text(last);
+    }
+    has_calls
 }
 
 /// Picks an answer up, after the pause that its journal ends with.

@@ -150,12 +150,7 @@ pub(super) fn write_journal(
     change: &JournalChange,
     (now, revision): (Ms, u64),
 ) -> Result<()> {
-    match &change.step {
-        JournalStep::Begin(_) => begin(head, batch, change, now)?,
-        JournalStep::BeginQueued(_) => begin_queued(head, batch, change, now)?,
-        JournalStep::Queue(_) => enqueue(head, change, (now, revision))?,
-        _ => {}
-    }
+    add_new(head, batch, change, (now, revision))?;
     let mark = head.mark(revision);
     let Some(at) = head.runs.iter().position(|run| run.id == change.run) else {
         return Err(Error::new(ErrorCode::Conflict, "the run is over: it was finished or discarded elsewhere"));
@@ -239,6 +234,21 @@ fn begin(head: &mut SessionHead, batch: &mut Batch, change: &JournalChange, now:
     head.next_run += 1;
     add_run(head, change, (number, now));
     Ok(())
+}
+
+/// Adds what a change begins: a run, or a question that waits.
+fn add_new(
+    head: &mut SessionHead,
+    batch: &mut Batch,
+    change: &JournalChange,
+    (now, revision): (Ms, u64),
+) -> Result<()> {
+    match &change.step {
+        JournalStep::Begin(_) => begin(head, batch, change, now),
+        JournalStep::BeginQueued(_) => begin_queued(head, batch, change, now),
+        JournalStep::Queue(_) => enqueue(head, change, (now, revision)),
+        _ => Ok(()),
+    }
 }
 
 /// Begins the run of a queued question: its entries are removed, so the question is stored once.
