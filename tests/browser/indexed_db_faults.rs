@@ -268,6 +268,27 @@ async fn r48_a_failure_within_the_transaction_rolls_all_of_it_back() {
     assert_eq!(all(&store, "s").await.len(), 4);
 }
 
+/// What the index of a search takes belongs to the sessions.
+#[wasm_bindgen_test]
+async fn r48_a_full_disk_takes_the_space_of_the_search_index() {
+    let store = fresh("r48-index").await;
+    store.append("s", 0, batch(vec![log(0, b"v")]), "one").await.unwrap();
+    let index = store.search_index_store().unwrap();
+    let mark = store.head_changes(None).unwrap().await.unwrap().mark;
+    assert!(index.write_index(mark, b"index".as_slice().into()).await.unwrap());
+    abort_next(&exception("QuotaExceededError"));
+    let appended = store.append("s", 1, batch(vec![log(1, b"w")]), "two").await.unwrap();
+    assert_eq!(appended, Appended::Revision(2));
+    assert_eq!(index.read_index().await.unwrap(), None);
+    assert!(store.search_index_store().is_none(), "the index would take the space again");
+    // There is nothing left to give up.
+    abort_next(&exception("QuotaExceededError"));
+    let error = store.append("s", 2, batch(vec![log(2, b"never")]), "three").await.unwrap_err();
+    assert_eq!(error.code, ErrorCode::QuotaExceeded);
+    assert_eq!(all(&store, "s").await.len(), 2);
+    delete_database("r48-index").await.unwrap();
+}
+
 #[wasm_bindgen_test]
 async fn r48_a_read_in_parts_goes_on_after_a_lost_connection() {
     let store = fresh("r48-parts").await;

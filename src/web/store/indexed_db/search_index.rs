@@ -80,10 +80,14 @@ impl IndexedDbStore {
         })
     }
 
-    /// Deletes the record for good, and writes none any more, if this handle has not done so before. On a full disk a
+    /// Deletes the record for good, and writes none any more. Returns true if this freed space: on a full disk a
     /// transaction that only deletes succeeds.
     pub(super) async fn give_up_index(&self) -> bool {
-        self.stores_index.replace(false) && self.remove_index().await.is_ok()
+        if !self.stores_index.replace(false) {
+            return false;
+        }
+        let read = self.run_on_index(IndexOperation::Read).await;
+        read.is_ok_and(|script| script.borrow().record.is_some()) && self.remove_index().await.is_ok()
     }
 }
 
