@@ -6,6 +6,7 @@ use crate::store::{
     ChangedHead, HeadChanges, Page, RecencyQuery, SearchHit, SearchIndex, SearchedSession, SessionSearch, open_session,
 };
 use bytes::Bytes;
+use futures_util::future::join_all;
 use std::rc::Rc;
 
 /// Number of hits in a page if the caller sets no limit.
@@ -16,6 +17,9 @@ pub const MAX_HITS: u64 = 100;
 
 /// Number of heads that are read at once.
 const HEADS_PER_READ: usize = 1_000;
+
+/// Number of sessions whose texts are read at once: they wait for the store together, and all are in memory.
+const SESSIONS_PER_READ: usize = 4;
 
 /// Returns a page of the sessions that have all words of a text in their title and the messages of their branch. A page
 /// may have fewer hits than its limit, or none, although another one follows: the texts of no more than 200 sessions
@@ -32,20 +36,28 @@ pub async fn search_sessions(context: &Rc<StoreContext>, text: &str, query: &Rec
     add_sessions(context, &mut search, query.channel.as_deref()).await?;
     let mut reader = search.read();
     let (mut has_read, mut failure) = (false, None);
-    while let Some(id) = reader.next_session() {
+    loop {
+        let ids = reader.next_sessions(SESSIONS_PER_READ);
+        if ids.is_empty() {
+            break;
+        }
         context.check_open()?;
-        match open_session(&*context.store, &id, context.settings.seed, context.now()).await {
-            Ok(log) => {
-                context.report_damage(&log.findings);
-                if let Some(failure) = log.read_failure() {
-                    context.report_unreadable(not_searched("a part of ", &id, &failure.error));
+        let (seed, now) = (context.settings.seed, context.now());
+        let logs = join_all(ids.iter().map(|id| open_session(&*context.store, id, seed, now))).await;
+        for (id, log) in ids.iter().zip(logs) {
+            match log {
+                Ok(log) => {
+                    context.report_damage(&log.findings);
+                    if let Some(failure) = log.read_failure() {
+                        context.report_unreadable(not_searched("a part of ", id, &failure.error));
+                    }
+                    has_read = true;
+                    reader.add_if_found(&log);
                 }
-                has_read = true;
-                reader.add_if_found(&log);
-            }
-            Err(error) => {
-                context.report_unreadable(not_searched("", &id, &error));
-                failure = Some(error);
+                Err(error) => {
+                    context.report_unreadable(not_searched("", id, &error));
+                    failure = Some(error);
+                }
             }
         }
     }

@@ -149,7 +149,7 @@ impl SessionSearch {
     }
 }
 
-/// Looks for the terms in the texts of the candidates, one after the other.
+/// Looks for the terms in the texts of the candidates, in their order.
 pub struct HitReader {
     terms: SearchTerms,
     limit: usize,
@@ -161,16 +161,16 @@ pub struct HitReader {
 }
 
 impl HitReader {
-    /// Returns the id of the next session whose texts are to be read; none if the page is full or has no more
-    /// candidates.
-    pub fn next_session(&mut self) -> Option<String> {
-        if self.hits.len() >= self.limit {
-            return None;
+    /// Returns the ids of the next sessions whose texts are to be read, of `count` at most; none if the page is full or
+    /// has no more candidates. Each one that is returned has a place in the page.
+    pub fn next_sessions(&mut self, count: usize) -> Vec<String> {
+        let places = self.limit.saturating_sub(self.hits.len());
+        let positions: Vec<HitPosition> = self.left.by_ref().take(count.min(places)).collect();
+        let ids = positions.iter().map(|position| position.session.id.clone()).collect();
+        if let Some(last) = positions.into_iter().next_back() {
+            self.last = Some(last);
         }
-        let position = self.left.next()?;
-        let id = position.session.id.clone();
-        self.last = Some(position);
-        Some(id)
+        ids
     }
 
     /// Adds the session if its title and history have all terms.

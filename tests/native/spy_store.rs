@@ -27,6 +27,9 @@ pub struct Spy {
     pub data: MemoryStore,
     pub heads: Cell<u32>,
     pub reads: Cell<u32>,
+    /// Reads that are under way, and the most that were at once.
+    pub reading: Cell<u32>,
+    pub most_reading: Cell<u32>,
     /// Records that were read, and bytes of heads and records.
     pub records: Cell<usize>,
     pub bytes: Cell<usize>,
@@ -148,7 +151,10 @@ impl LogStore for Spy {
         self.reads.set(self.reads.get() + 1);
         Box::pin(async move {
             self.readable()?;
+            self.reading.set(self.reading.get() + 1);
+            self.most_reading.set(self.most_reading.get().max(self.reading.get()));
             self.wait().await;
+            self.reading.set(self.reading.get() - 1);
             let records = self.data.read(session, query).await;
             let is_of_directory = |record: &&Record| record.table == Table::Log && record.key >= DIRECTORY;
             let rows = records.iter().flatten().filter(is_of_directory).count();

@@ -129,6 +129,37 @@ fn r79_only_sessions_whose_filter_has_all_words_are_read() {
     assert_eq!(spy.reads.take(), one);
 }
 
+/// They wait for a service together, and no more than four of them are in memory.
+#[test]
+fn r79_the_texts_of_four_sessions_are_read_at_once_and_none_for_nothing() {
+    let world = World::new(false);
+    let data = MemoryStore::default();
+    let process = Process::new(&world, &data, 1);
+    for at in 0..30 {
+        let session = opened(&world, &process, &format!("s{at:02}"));
+        let text = if at % 3 == 0 { "pears and their trees" } else { "pears" };
+        say(&world, &session, "user", text);
+    }
+    let spy = Rc::new(Spy::new(&data));
+    let process = Process::over(&world, spy.clone(), 2);
+    spy.waits.set(true);
+    let hits = |text, limit| {
+        let query = RecencyQuery { limit, ..RecencyQuery::default() };
+        let page = block_on(search_sessions(&process.open.context, text, &query)).unwrap();
+        page.items.into_iter().map(|hit| hit.head.id).collect::<Vec<_>>()
+    };
+    assert_eq!(hits("pears", 1), ["s29"]);
+    let one = spy.reads.take();
+    for limit in [1_u32, 3, 4, 7, 30] {
+        (spy.reads.take(), spy.most_reading.take());
+        let newest: Vec<String> = (0..30).rev().take(limit as usize).map(|at| format!("s{at:02}")).collect();
+        assert_eq!(hits("pears", limit as usize), newest);
+        assert_eq!(spy.reads.get(), limit * one, "a session was read that has no place in the page");
+        assert_eq!(spy.most_reading.get(), limit.min(4));
+    }
+    assert_eq!(hits("trees", 30).len(), 10);
+}
+
 #[test]
 fn r79_the_pages_of_a_search_have_each_session_once() {
     let world = World::new(false);
