@@ -5,7 +5,7 @@ import { NodeHttpHandler } from '@smithy/node-http-handler';
 import { ChatAnthropic } from '@langchain/anthropic';
 import { ChatBedrockConverse } from '@langchain/aws';
 import { AIMessage, HumanMessage, SystemMessage, ToolMessage } from '@langchain/core/messages';
-import { ChatGoogleGenerativeAI } from '@langchain/google-genai';
+import { ChatGoogle } from '@langchain/google';
 import { ChatMistralAI } from '@langchain/mistralai';
 import { ChatOpenAI } from '@langchain/openai';
 import { cannot, runPeer, textOf, toolNames } from './peer.mjs';
@@ -27,7 +27,7 @@ const MODELS = {
       anthropicApiUrl: lane,
       ...(thinking && { thinking }),
     }),
-  gemini: (lane, model) => new ChatGoogleGenerativeAI({ model, apiKey, maxRetries: 0, baseUrl: lane }),
+  gemini: (lane, model) => new ChatGoogle({ model, apiKey, maxRetries: 0, endpoint: lane }),
   mistral: (lane, model) => new ChatMistralAI({ model, apiKey, maxRetries: 0, serverURL: `${lane}/mistral` }),
   bedrock: (lane, model) =>
     new ChatBedrockConverse({
@@ -47,8 +47,17 @@ const MODELS = {
 
 const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
 
+/** A part of an answer of Gemini, as `ChatGoogle` writes it: it sends the calls that are in the content. */
+function googleBlock({ type, id, name, input, text, signature }) {
+  const sealed = signature && { thoughtSignature: signature };
+  if (type === 'call') return { type: 'functionCall', functionCall: { id, name, args: input }, ...sealed };
+  return { type: 'text', text, ...(type === 'reasoning' && { thought: true }), ...sealed };
+}
+
 /** The blocks of an answer as its provider package writes them. */
 function contentOf(parts, dialect) {
+  const isText = parts.every(({ type, signature }) => type === 'text' && !signature);
+  if (dialect === 'gemini') return isText && parts.length < 2 ? textOf(parts) : parts.map(googleBlock);
   const reasoning = parts.filter(({ type }) => type === 'reasoning');
   const texts = parts.filter(({ type }) => type === 'text');
   if (dialect === 'openai-responses') return texts.map(({ text }) => ({ type: 'text', text }));
@@ -86,11 +95,6 @@ function besides(parts, dialect) {
       }),
     };
   }
-  const signed = dialect === 'gemini' ? calls.filter(({ signature }) => signature) : [];
-  if (signed.length)
-    return {
-      __gemini_function_call_thought_signatures__: Object.fromEntries(signed.map((call) => [call.id, call.signature])),
-    };
   return {};
 }
 
@@ -108,14 +112,14 @@ function messagesOf({ role, parts }, dialect, nameOf) {
         new ToolMessage({ tool_call_id: id, name: nameOf(id), content: text, ...(isError && { status: 'error' }) }),
     );
   const calls = parts.filter(({ type }) => type === 'call');
+  // `ChatGoogle` reads arguments as they come.
+  const isValid = ({ input }) => isObject(input) || dialect === 'gemini';
   const message = {
     id: parts.find(({ type, itemId }) => type === 'text' && itemId)?.itemId,
     content: contentOf(parts, dialect),
-    tool_calls: calls
-      .filter(({ input }) => isObject(input))
-      .map(({ id, name, input }) => ({ type: 'tool_call', id, name, args: input })),
+    tool_calls: calls.filter(isValid).map(({ id, name, input }) => ({ type: 'tool_call', id, name, args: input })),
     invalid_tool_calls: calls
-      .filter(({ input }) => !isObject(input))
+      .filter((call) => !isValid(call))
       .map(({ id, name, input }) => ({
         type: 'invalid_tool_call',
         id,
