@@ -54,26 +54,30 @@ function googleBlock({ type, id, name, input, text, signature }) {
   return { type: 'text', text, ...(type === 'reasoning' && { thought: true }), ...sealed };
 }
 
+/** A block of an answer of Claude, as `ChatAnthropic` writes it: calls are in the content, too. */
+function anthropicBlock({ type, id, name, input, text, signature, redacted }) {
+  if (type === 'call') return { type: 'tool_use', id, name, input };
+  if (type === 'text') return { type: 'text', text };
+  return redacted ? { type: 'redacted_thinking', data: redacted } : { type: 'thinking', thinking: text, signature };
+}
+
+/** A block of an answer of Bedrock, as `ChatBedrockConverse` writes it: calls are in `tool_calls` alone. */
+const bedrockBlock = ({ type, text, signature }) =>
+  type === 'text' ? { type, text } : { type: 'reasoning_content', reasoningText: { text, signature } };
+
 /** The blocks of an answer as its provider package writes them. */
 function contentOf(parts, dialect) {
   const isText = parts.every(({ type, signature }) => type === 'text' && !signature);
-  if (dialect === 'gemini') return isText && parts.length < 2 ? textOf(parts) : parts.map(googleBlock);
-  const reasoning = parts.filter(({ type }) => type === 'reasoning');
-  const texts = parts.filter(({ type }) => type === 'text');
-  if (dialect === 'openai-responses') return texts.map(({ text }) => ({ type: 'text', text }));
-  if (!reasoning.length || dialect === 'openai-chat') {
-    return texts.length > 1 ? texts.map(({ text }) => ({ type: 'text', text })) : textOf(parts);
-  }
-  return parts
-    .filter(({ type }) => type !== 'call')
-    .map((part) => {
-      if (part.type === 'text') return { type: 'text', text: part.text };
-      if (dialect === 'bedrock')
-        return { type: 'reasoning_content', reasoningText: { text: part.text, signature: part.signature } };
-      if (dialect !== 'anthropic') return cannot('its messages have no reasoning for this provider');
-      if (part.redacted) return { type: 'redacted_thinking', data: part.redacted };
-      return { type: 'thinking', thinking: part.text, signature: part.signature };
-    });
+  const besideCalls = parts.filter(({ type }) => type !== 'call');
+  if (isText && parts.length < 2) return textOf(parts);
+  if (dialect === 'gemini') return parts.map(googleBlock);
+  if (dialect === 'anthropic') return parts.map(anthropicBlock);
+  if (dialect === 'bedrock') return besideCalls.length ? besideCalls.map(bedrockBlock) : '';
+  const said = parts.filter(({ type }) => type === 'text').map(({ text }) => ({ type: 'text', text }));
+  if (dialect === 'openai-responses') return said;
+  if (dialect !== 'openai-chat' && said.length < besideCalls.length)
+    return cannot('its messages have no reasoning for this provider');
+  return said.length > 1 ? said : textOf(parts);
 }
 
 /** Where each package keeps what else came with an answer. */
@@ -112,8 +116,8 @@ function messagesOf({ role, parts }, dialect, nameOf) {
         new ToolMessage({ tool_call_id: id, name: nameOf(id), content: text, ...(isError && { status: 'error' }) }),
     );
   const calls = parts.filter(({ type }) => type === 'call');
-  // `ChatGoogle` reads arguments as they come.
-  const isValid = ({ input }) => isObject(input) || dialect === 'gemini';
+  // `ChatGoogle` and `ChatAnthropic` read arguments as they come.
+  const isValid = ({ input }) => isObject(input) || dialect === 'gemini' || dialect === 'anthropic';
   const message = {
     id: parts.find(({ type, itemId }) => type === 'text' && itemId)?.itemId,
     content: contentOf(parts, dialect),
