@@ -109,6 +109,15 @@ function fromBodies(dialect) {
   });
 }
 
+/** What a source says of a rule that is from a schema or an SDK. */
+const UNCONFIRMED = /not confirmed by a recorded refusal|wording of a refusal is not recorded/;
+
+/** Says of a refusal that nobody has recorded that it is so. */
+function withConfirmation(vector) {
+  if (vector.provider.accepts || !UNCONFIRMED.test(vector.source)) return vector;
+  return { ...vector, provider: { ...vector.provider, unconfirmed: true } };
+}
+
 /** Ids that occur twice get a number. */
 function numbered(vectors) {
   const seen = new Map();
@@ -131,7 +140,7 @@ export function makeVectors(before, today) {
   const old = new Map(before.map(({ date, ...vector }) => [vector.id, { date, vector }]));
   const made = numbered(Object.keys(DIALECTS).flatMap((dialect) => [...fromPage(dialect), ...fromBodies(dialect)]));
   return made.map((one) => {
-    const vector = JSON.parse(JSON.stringify(withAlternatives(one)));
+    const vector = JSON.parse(JSON.stringify(withConfirmation(withAlternatives(one))));
     const known = old.get(vector.id);
     return { ...vector, date: known && isDeepStrictEqual(known.vector, vector) ? known.date : today };
   });

@@ -35,13 +35,13 @@ export const PEERS = [
       '@langchain/core': '1.4.0',
       '@langchain/openai': '1.6.0',
       '@langchain/anthropic': '1.5.11',
-      '@langchain/google-genai': '2.3.2',
+      '@langchain/google': '0.2.6',
       '@langchain/mistralai': '1.2.0',
       '@langchain/aws': '1.4.5',
     },
     how: [
       '`model.bindTools(tools).invoke(messages)` with `HumanMessage`, `AIMessage` and `ToolMessage`, on `ChatOpenAI`',
-      '(`useResponsesApi` for Responses), `ChatAnthropic`, `ChatGoogleGenerativeAI`, `ChatMistralAI` and `ChatBedrockConverse`.',
+      '(`useResponsesApi` for Responses), `ChatAnthropic`, `ChatGoogle`, `ChatMistralAI` and `ChatBedrockConverse`.',
     ],
   },
   {

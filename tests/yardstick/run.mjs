@@ -3,15 +3,17 @@
 //   npm run yardstick                      all libraries, and the table
 //   npm run yardstick -- ai litellm        these: the outcome of every vector, no table
 //   npm run yardstick -- ai --bodies       also what was sent for each
+//   npm run yardstick -- --program 'python3 mine.py'    a program of yours: the outcome of every vector
 //
 // A library gets each vector in its own message types, and sends it with its own provider package to the stand-in,
 // which rejects what providers reject. Python's libraries need Python 3.10 with pip.
 
 import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
 import { nodeWithSqlite } from '../../.ci/servers.mjs';
 import { cache, run } from '../../.ci/shell.mjs';
 import { startStandIn } from '../stand-in/server.mjs';
@@ -22,59 +24,50 @@ import { writeTable } from './table.mjs';
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const MINUTES = 10;
+/** How packages are installed; the folder follows. */
+const NPM = ['install', '--ignore-scripts', '--no-save', '--no-audit', '--no-fund', '--prefix'];
+const PIP = '-m pip install -q --disable-pip-version-check --root-user-action ignore --upgrade --target'.split(' ');
 /** Begins the lines of a report: libraries print as well. */
 const MARK = 'yardstick ';
 
-/** A folder of the cache with the packages of a library, which are installed once. */
-async function installed({ name, npm, pip }) {
+/** A folder of the cache with the packages of a library, which are installed when one of their versions changes. */
+async function installed({ npm, pip }) {
   const [[first, version]] = Object.entries(npm ?? pip);
   const label = first.replace(/\[.*/, '').replace(/[@/]+/g, '-').replace(/^-/, '');
   const folder = path.join(cache, `yardstick-${label}-${version}`);
   const done = path.join(folder, '.installed');
-  const wanted = Object.entries(npm ?? pip).map(([one, of]) => (of ? `${one}${npm ? '@' : '=='}${of}` : one));
-  if (existsSync(done)) return folder;
+  const wanted = Object.entries(npm ?? pip).map(([one, of]) => `${one}${npm ? '@' : '=='}${of}`);
+  if (existsSync(done) && readFileSync(done, 'utf8') === wanted.join('\n')) return folder;
+  rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
-  if (npm)
-    await run(
-      'npm',
-      ['install', '--prefix', folder, '--ignore-scripts', '--no-save', '--no-audit', '--no-fund', ...wanted],
-      {
-        minutes: 10,
-      },
-    );
-  else
-    await run(
-      'python3',
-      [
-        '-m',
-        'pip',
-        'install',
-        '-q',
-        '--disable-pip-version-check',
-        '--root-user-action',
-        'ignore',
-        '--upgrade',
-        '--target',
-        folder,
-        ...wanted,
-      ],
-      {
-        minutes: 15,
-      },
-    );
-  writeFileSync(done, `${name}\n`);
+  const options = npm ? NPM : PIP;
+  await run(npm ? 'npm' : 'python3', [...options, folder, ...wanted], { minutes: 15 });
+  writeFileSync(done, wanted.join('\n'));
   return folder;
 }
 
-/** Runs the program of a library. Returns its lines by the ids of vectors. */
-async function reportsOf(peer, folder, env) {
+/** How the program of a library is started, without its environment's addresses of vectors. */
+async function startOf(peer) {
+  if (peer.command) return { command: peer.command, args: [], shell: true, env: process.env };
+  const folder = await installed(peer);
   const program = path.join(here, peer.program);
-  const [command, args] = peer.npm
-    ? [await nodeWithSqlite(), ['--import', path.join(here, 'peers/packages-of.mjs'), program]]
-    : ['python3', [program]];
-  const settings = peer.npm ? { YARDSTICK_PACKAGES: folder } : { PYTHONPATH: folder, PYTHONDONTWRITEBYTECODE: '1' };
+  const { PATH, HOME } = process.env;
+  if (peer.pip)
+    return {
+      command: 'python3',
+      args: [program],
+      env: { PATH, HOME, PYTHONPATH: folder, PYTHONDONTWRITEBYTECODE: '1' },
+    };
+  const args = ['--import', path.join(here, 'peers/packages-of.mjs'), program];
+  return { command: await nodeWithSqlite(), args, env: { PATH, HOME, YARDSTICK_PACKAGES: folder } };
+}
+
+/** Runs the program of a library. Returns its lines by the ids of vectors. */
+async function reportsOf(peer, addresses) {
+  const { command, args, shell = false, env } = await startOf(peer);
   const child = spawn(command, args, {
-    env: { PATH: process.env.PATH, HOME: process.env.HOME, ...settings, ...env },
+    shell,
+    env: { ...env, ...addresses },
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: MINUTES * 60_000,
   });
@@ -86,7 +79,7 @@ async function reportsOf(peer, folder, env) {
     child.once('error', reject);
     child.once('close', resolve);
   });
-  if (code) throw new Error(`${peer.program} ended with ${code}: ${errors.slice(-2000)}`);
+  if (code) throw new Error(`the program of ${peer.name} ended with ${code}: ${errors.slice(-2000)}`);
   return new Map(
     out
       .split('\n')
@@ -104,7 +97,6 @@ const scriptOf = ({ provider: { answer } }) => [
 ];
 
 async function measured(peer, vectors, standIn) {
-  const folder = await installed(peer);
   const work = mkdtempSync(path.join(tmpdir(), 'yardstick-'));
   const lanes = vectors.map((vector, at) => ({ lane: `${peer.name.replace(/\W+/g, '-')}-${at}`, vector }));
   for (const { lane, vector } of lanes)
@@ -115,11 +107,11 @@ async function measured(peer, vectors, standIn) {
   const file = path.join(work, 'vectors.json');
   writeFileSync(file, JSON.stringify(lanes));
   try {
-    const reports = await reportsOf(peer, folder, { YARDSTICK_URL: standIn.url, YARDSTICK_VECTORS: file });
+    const reports = await reportsOf(peer, { YARDSTICK_URL: standIn.url, YARDSTICK_VECTORS: file });
     const results = new Map();
     for (const { lane, vector } of lanes) {
       const report = reports.get(vector.id);
-      if (!report) throw new Error(`${peer.program} has no line for ${vector.id}`);
+      if (!report) throw new Error(`the program of ${peer.name} has no line for ${vector.id}`);
       const requests = await (await fetch(`${standIn.url}/lane/${lane}/control/requests`)).json();
       const bodies = requests.map(({ body }) => body);
       results.set(vector.id, resultOf(vector, report, bodies));
@@ -138,22 +130,28 @@ function resultOf(vector, { cannot, threw, tools }, bodies) {
   return { ...judge(vector, { bodies, threw }), ...(tools && { tools }), bodies };
 }
 
-const withBodies = process.argv.includes('--bodies');
-const chosen = process.argv.slice(2).filter((name) => name !== '--bodies');
+const { values: options, positionals: chosen } = parseArgs({
+  allowPositionals: true,
+  options: { bodies: { type: 'boolean' }, program: { type: 'string' } },
+});
 const unknown = chosen.find((name) => name !== RETHREAD.name && !PEERS.some((peer) => peer.name === name));
 if (unknown)
   throw new Error(`no library ${unknown}: one of ${[...PEERS, RETHREAD].map(({ name }) => name).join(', ')}`);
+
+/** True if the run is not of all libraries: then there are lists instead of the table. */
+const isPart = chosen.length > 0 || options.program !== undefined;
+const wanted = isPart ? PEERS.filter(({ name }) => chosen.includes(name)) : PEERS;
+if (options.program !== undefined) wanted.push({ name: options.program, command: options.program });
 
 const vectors = readVectors();
 const standIn = await startStandIn();
 const columns = [];
 try {
-  for (const peer of PEERS.filter(({ name }) => !chosen.length || chosen.includes(name)))
-    columns.push({ peer, results: await measured(peer, vectors, standIn) });
+  for (const peer of wanted) columns.push({ peer, results: await measured(peer, vectors, standIn) });
 } finally {
   await standIn.close();
 }
-if (!chosen.length || chosen.includes(RETHREAD.name)) {
+if (!isPart || chosen.includes(RETHREAD.name)) {
   // It needs a build, which the others do not.
   const { sentByRethread } = await import('./rethread.mjs');
   const results = new Map(
@@ -169,10 +167,10 @@ for (const { peer, results } of columns) {
       .map(([outcome, count]) => `${outcome} ${count}`)
       .join(', ')}`,
   );
-  if (chosen.length)
+  if (isPart)
     for (const [id, { outcome, detail = '', tools, bodies = [] }] of results) {
       console.log(`  ${outcome.padEnd(14)}${id}  ${detail.slice(0, 200)}${tools ? `  [ran ${tools} tools]` : ''}`);
-      if (withBodies) for (const body of bodies) console.log(`    ${JSON.stringify(body)}`);
+      if (options.bodies) for (const body of bodies) console.log(`    ${JSON.stringify(body)}`);
     }
 }
-if (!chosen.length) writeTable(vectors, columns, new Date().toISOString().slice(0, 10));
+if (!isPart) writeTable(vectors, columns, new Date().toISOString().slice(0, 10));

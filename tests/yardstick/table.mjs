@@ -69,8 +69,8 @@ const shownAs = ({ outcome, tools }) => `${SHOWN[outcome]}${tools && outcome ===
 
 function dialectTable(dialect, vectors, columns) {
   const shown = vectors.filter((vector) => vector.dialect === dialect && !isOwnAlone(vector, columns));
-  const rows = shown.map(({ id }) => [
-    `\`${id.slice(dialect.length + 1)}\``,
+  const rows = shown.map(({ id, provider }) => [
+    `\`${id.slice(dialect.length + 1)}\`${provider.unconfirmed ? ' ‡' : ''}`,
     ...columns.map(({ results }) => shownAs(results.get(id))),
   ]);
   return `### ${dialect}\n\n${table(['vector', ...columns.map(({ peer }) => `\`${peer.name}\``)], rows)}`;
@@ -85,10 +85,8 @@ function bodiesAlone(vectors, columns) {
   const alone = vectors.filter((vector) => isOwnAlone(vector, columns));
   const right = alone.filter(({ id }) => own.get(id).outcome === 'right').length;
   const unjudged = alone.filter(({ id }) => own.get(id).outcome === 'n/a').map(({ id }) => `\`${id}\``);
-  return [
-    `${alone.length} more vectors are in no table: no other library has types for them, or the judge has no rule. rethread does ${right} of them right;`,
-    `not judged are ${unjudged.join(', ')}.`,
-  ].join('\n');
+  const judged = `${alone.length} more vectors are in no table: no other library has types for them, or the judge has no rule. rethread does ${right} of them right.`;
+  return unjudged.length ? `${judged}\nNot judged: ${unjudged.join(', ')}.` : judged;
 }
 
 /** Replaces the generated part of the page. */

@@ -279,3 +279,24 @@ fn r41_removing_a_member_removes_its_duplicates() {
     let (mended, _) = repair(given.as_bytes(), CHAT, &RepairOptions::default()).unwrap();
     assert_eq!(String::from_utf8(mended).unwrap(), of(r#""content":"x","name":"n""#));
 }
+
+#[test]
+fn r41_the_members_of_a_flat_call_move_into_its_object() {
+    let repaired = |call: Value, dialect: Dialect| {
+        let mut call = call;
+        call["id"] = "call00001".into();
+        let result = serde_json::json!({ "role": "tool", "tool_call_id": "call00001", "content": "r" });
+        let message = serde_json::json!({ "role": "assistant", "content": "", "tool_calls": [call] });
+        let body = serde_json::json!({ "model": "m", "messages": [crate::wire_rules::user("q"), message, result] });
+        let (text, _) = repair(body.to_string().as_bytes(), dialect, &RepairOptions::default()).unwrap();
+        serde_json::from_slice::<Value>(&text).unwrap()["messages"][1]["tool_calls"][0].clone()
+    };
+    let function = serde_json::json!({ "name": "f", "arguments": "{\"a\":1}" });
+    let given = serde_json::json!({ "name": "f", "arguments": { "a": 1 }, "own": 2 });
+    let expected = serde_json::json!({ "id": "call00001", "type": "function", "function": function, "own": 2 });
+    assert_eq!(repaired(given.clone(), Dialect::OpenAiChat), expected);
+    assert_eq!(repaired(given, Dialect::Mistral)["function"]["name"], "f");
+    let given = serde_json::json!({ "type": "custom", "name": "f", "arguments": null, "input": "x" });
+    let expected = serde_json::json!({ "id": "call00001", "type": "custom", "custom": { "name": "f", "input": "x" }, "arguments": null });
+    assert_eq!(repaired(given, Dialect::OpenAiChat), expected);
+}

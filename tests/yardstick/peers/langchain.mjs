@@ -5,7 +5,7 @@ import { NodeHttpHandler } from '@smithy/node-http-handler';
 import { ChatAnthropic } from '@langchain/anthropic';
 import { ChatBedrockConverse } from '@langchain/aws';
 import { AIMessage, HumanMessage, SystemMessage, ToolMessage } from '@langchain/core/messages';
-import { ChatGoogleGenerativeAI } from '@langchain/google-genai';
+import { ChatGoogle } from '@langchain/google';
 import { ChatMistralAI } from '@langchain/mistralai';
 import { ChatOpenAI } from '@langchain/openai';
 import { cannot, runPeer, textOf, toolNames } from './peer.mjs';
@@ -27,7 +27,7 @@ const MODELS = {
       anthropicApiUrl: lane,
       ...(thinking && { thinking }),
     }),
-  gemini: (lane, model) => new ChatGoogleGenerativeAI({ model, apiKey, maxRetries: 0, baseUrl: lane }),
+  gemini: (lane, model) => new ChatGoogle({ model, apiKey, maxRetries: 0, endpoint: lane }),
   mistral: (lane, model) => new ChatMistralAI({ model, apiKey, maxRetries: 0, serverURL: `${lane}/mistral` }),
   bedrock: (lane, model) =>
     new ChatBedrockConverse({
@@ -47,24 +47,37 @@ const MODELS = {
 
 const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
 
+/** A part of an answer of Gemini, as `ChatGoogle` writes it: it sends the calls that are in the content. */
+function googleBlock({ type, id, name, input, text, signature }) {
+  const sealed = signature && { thoughtSignature: signature };
+  if (type === 'call') return { type: 'functionCall', functionCall: { id, name, args: input }, ...sealed };
+  return { type: 'text', text, ...(type === 'reasoning' && { thought: true }), ...sealed };
+}
+
+/** A block of an answer of Claude, as `ChatAnthropic` writes it: calls are in the content, too. */
+function anthropicBlock({ type, id, name, input, text, signature, redacted }) {
+  if (type === 'call') return { type: 'tool_use', id, name, input };
+  if (type === 'text') return { type: 'text', text };
+  return redacted ? { type: 'redacted_thinking', data: redacted } : { type: 'thinking', thinking: text, signature };
+}
+
+/** A block of an answer of Bedrock, as `ChatBedrockConverse` writes it: calls are in `tool_calls` alone. */
+const bedrockBlock = ({ type, text, signature }) =>
+  type === 'text' ? { type, text } : { type: 'reasoning_content', reasoningText: { text, signature } };
+
 /** The blocks of an answer as its provider package writes them. */
 function contentOf(parts, dialect) {
-  const reasoning = parts.filter(({ type }) => type === 'reasoning');
-  const texts = parts.filter(({ type }) => type === 'text');
-  if (dialect === 'openai-responses') return texts.map(({ text }) => ({ type: 'text', text }));
-  if (!reasoning.length || dialect === 'openai-chat') {
-    return texts.length > 1 ? texts.map(({ text }) => ({ type: 'text', text })) : textOf(parts);
-  }
-  return parts
-    .filter(({ type }) => type !== 'call')
-    .map((part) => {
-      if (part.type === 'text') return { type: 'text', text: part.text };
-      if (dialect === 'bedrock')
-        return { type: 'reasoning_content', reasoningText: { text: part.text, signature: part.signature } };
-      if (dialect !== 'anthropic') return cannot('its messages have no reasoning for this provider');
-      if (part.redacted) return { type: 'redacted_thinking', data: part.redacted };
-      return { type: 'thinking', thinking: part.text, signature: part.signature };
-    });
+  const isText = parts.every(({ type, signature }) => type === 'text' && !signature);
+  const besideCalls = parts.filter(({ type }) => type !== 'call');
+  if (isText && parts.length < 2) return textOf(parts);
+  if (dialect === 'gemini') return parts.map(googleBlock);
+  if (dialect === 'anthropic') return parts.map(anthropicBlock);
+  if (dialect === 'bedrock') return besideCalls.length ? besideCalls.map(bedrockBlock) : '';
+  const said = parts.filter(({ type }) => type === 'text').map(({ text }) => ({ type: 'text', text }));
+  if (dialect === 'openai-responses') return said;
+  if (dialect !== 'openai-chat' && said.length < besideCalls.length)
+    return cannot('its messages have no reasoning for this provider');
+  return said.length > 1 ? said : textOf(parts);
 }
 
 /** Where each package keeps what else came with an answer. */
@@ -86,11 +99,6 @@ function besides(parts, dialect) {
       }),
     };
   }
-  const signed = dialect === 'gemini' ? calls.filter(({ signature }) => signature) : [];
-  if (signed.length)
-    return {
-      __gemini_function_call_thought_signatures__: Object.fromEntries(signed.map((call) => [call.id, call.signature])),
-    };
   return {};
 }
 
@@ -108,14 +116,14 @@ function messagesOf({ role, parts }, dialect, nameOf) {
         new ToolMessage({ tool_call_id: id, name: nameOf(id), content: text, ...(isError && { status: 'error' }) }),
     );
   const calls = parts.filter(({ type }) => type === 'call');
+  // `ChatGoogle` and `ChatAnthropic` read arguments as they come.
+  const isValid = ({ input }) => isObject(input) || dialect === 'gemini' || dialect === 'anthropic';
   const message = {
     id: parts.find(({ type, itemId }) => type === 'text' && itemId)?.itemId,
     content: contentOf(parts, dialect),
-    tool_calls: calls
-      .filter(({ input }) => isObject(input))
-      .map(({ id, name, input }) => ({ type: 'tool_call', id, name, args: input })),
+    tool_calls: calls.filter(isValid).map(({ id, name, input }) => ({ type: 'tool_call', id, name, args: input })),
     invalid_tool_calls: calls
-      .filter(({ input }) => !isObject(input))
+      .filter((call) => !isValid(call))
       .map(({ id, name, input }) => ({
         type: 'invalid_tool_call',
         id,

@@ -67,16 +67,21 @@ pub(super) fn fix_call<'a>(plan: &mut Plan<'a, '_>, call: &Fields<'a>, lenient: 
     fix_arguments(plan, &inner, tool, lenient);
 }
 
-/// Fixes a call without an inner object, such as Workers AI's `{"name":"search","arguments":{…}}`.
+/// Fixes a call without an inner object, such as Workers AI's `{"name":"search","arguments":{…}}`. Its members move:
+/// some models reject a call that has members which the format does not have.
 fn fix_flat_call<'a>(plan: &mut Plan<'a, '_>, call: &Fields<'a>, tool: CalledTool) {
     let name = quoted(&name_fit(&call.owned_text("name"), MAX_NAME));
-    let arguments = tool.arguments_text(call.find("arguments").or_else(|| call.find("input")));
+    let is_input = call.find("arguments").is_none() && call.find("input").is_some();
+    let given_as = if is_input { "input" } else { "arguments" };
+    let arguments = tool.arguments_text(call.find(given_as));
     let sentence = match tool {
         CalledTool::Custom => "Missing required parameter: 'custom' must be an object with a name and input.",
         CalledTool::Function => "Missing required parameter: 'function' must be an object with a name and arguments.",
     };
     let violation = Violation::error(FindingCode::Malformed, sentence).at_member(call.object, tool.name());
     plan.rewrite(violation, format!("{{\"name\":{name},\"{}\":{arguments}}}", tool.arguments_member()));
+    plan.edits.remove(call.object, "name");
+    plan.edits.remove(call.object, given_as);
 }
 
 /// Fixes the arguments of a call of Chat Completions or Responses; `call` is the object that holds them. `lenient`:
