@@ -2,7 +2,7 @@
 
 use super::context::StoreContext;
 use super::host::AnswerNews;
-use super::journals::{is_over, journal_of};
+use super::journals::{is_journal_over, journal_of};
 use super::live_run::LiveRun;
 use super::open_session::OpenSession;
 use super::pending_run::{JournalProgress, PendingRun, PendingState, TurnSource};
@@ -241,11 +241,12 @@ impl OpenSession {
         true
     }
 
-    /// Reads the journal of a run. Returns none if the run ended meanwhile.
+    /// Reads the journal of a run. Returns none if it ended meanwhile, or began: then the head has changed, and the
+    /// next update reads it.
     async fn read_run(&self, entry: &RunEntry) -> Option<PendingRun> {
         let stored = match journal_of(&self.context, &self.id, entry).await {
             Ok(stored) => stored,
-            Err(_) if is_over(&self.context, &self.id, &entry.id).await.unwrap_or(false) => return None,
+            Err(_) if is_journal_over(&self.context, &self.id, entry).await.unwrap_or(false) => return None,
             Err(error) => {
                 let (id, why) = (&entry.id, &error.message);
                 self.context.report_unreadable(format!("the journal of run {id} cannot be read: {why}"));

@@ -9,6 +9,7 @@ use super::scripted_host::*;
 use super::virtual_host::{Process, World};
 use super::{in_mode, records, resume, run_ids, start};
 use rethread::error::{Error, ErrorCode};
+use rethread::finding::Finding;
 use rethread::run::{Persistence, RunStatus};
 use rethread::session::{OpenSession, RunDriver, SessionSettings, discard_run};
 use rethread::session_head::{FIRST_QUEUED, RunEntry};
@@ -207,6 +208,45 @@ fn r60_a_question_that_is_discarded_while_it_waits_leaves_nothing() {
             world.run(discard_run(&session, &id, false)).unwrap();
         }
         assert_eq!((texts(&session).len(), records(&data, Table::Runs)), (2, 0));
+    }
+}
+
+/// Returns what a process lists that has read for so many steps when the question begins.
+fn listed_while_it_begins(steps: usize, as_view: bool) -> (String, Vec<Finding>) {
+    let (world, data) = (World::new(true), MemoryStore::default());
+    let [asking, listing] = [1, 2].map(|number| Process::new(&world, &data, number));
+    let session = world.run(asking.session(SessionSettings::default()));
+    let first = world.run(start(&session, in_mode(Persistence::Run, CHAT), "first")).unwrap();
+    let sent = send_soon(&asking, &session, "second");
+    world.pass(10);
+    let watched = world.run(listing.session(SessionSettings::default()));
+    let mut list = Box::pin(async {
+        if as_view {
+            watched.update_pending().await;
+        }
+        listing.open.pending_runs(Some("s".into())).await.unwrap()
+    });
+    let early = world.run_steps(&mut list, steps);
+    world.run(async {
+        asking.drive(&first, &echo).await;
+        while sent.borrow().is_none() {
+            world.sleep(1).await;
+        }
+    });
+    let listed = early.unwrap_or_else(|| world.run(list));
+    let warnings = listing.heard.borrow().warnings.clone();
+    (listed, warnings)
+}
+
+/// A question that begins has another journal than it had while it waited.
+#[test]
+fn r60_r69_a_question_that_begins_while_it_is_listed_is_no_damage() {
+    for as_view in [false, true] {
+        for steps in 0..40 {
+            let (listed, warnings) = listed_while_it_begins(steps, as_view);
+            assert_eq!(warnings, [], "after {steps} steps");
+            assert!(listed.contains("second"), "after {steps} steps: {listed}");
+        }
     }
 }
 
