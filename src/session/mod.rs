@@ -16,6 +16,7 @@ mod archive;
 mod audit;
 mod automatic_compaction;
 mod backup;
+mod begin_backoff;
 mod begin_write;
 mod branches;
 mod branching;

@@ -1,5 +1,6 @@
 //! Sends a question: at once, or after the runs before it (`whenBusy: "queue"`), in the order in which they were sent.
 
+use super::begin_backoff::BeginBackoff;
 use super::host::LockOutcome;
 use super::live_run::LiveRun;
 use super::new_run::NewRun;
@@ -8,7 +9,7 @@ use super::queue_begin::QueueBegin;
 use super::queued_question::QueuedQuestion;
 use super::queued_run::{QueuedRun, refused_for_good};
 use super::run_driver::RunDriver;
-use super::run_queue::{LONGEST_PAUSE, MAX_LOOKS};
+use super::run_queue::MAX_LOOKS;
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use std::rc::Rc;
@@ -80,12 +81,14 @@ impl RunDriver {
             place.set_number(queued.number);
         }
         let (mut awaited, mut conflicts) = ((String::new(), 0_u32), 0_u32);
+        let mut backoff = BeginBackoff::default();
         loop {
             session.reserve_in_turn((place, queued)).await?;
             match Box::pin(Self::attempt(session, new_run, (place, queued))).await {
                 // It is stored, so it waits until the store works again.
                 Err(error) if queued.is_some() && may_pass(&error, &mut conflicts) => {
-                    session.pause_in_queue(LONGEST_PAUSE, queued).await?;
+                    let pause = backoff.pause_after(error.code, session.revision(), new_run.provide.is_some());
+                    session.pause_in_queue(pause, queued).await?;
                 }
                 Err(error) => {
                     let is_taken_over = queued.is_some_and(|queued| queued.entry().is_err());

@@ -301,6 +301,9 @@ pub type SummarizeFunction = Box<dyn Fn(Value, &str) -> LocalFuture<'static, Res
 /// A history provider that has nothing, after so many milliseconds.
 pub struct SlowProvider(pub Ms);
 
+/// A history provider that has nothing, and counts how often it is asked.
+pub struct CountingProvider(pub Rc<Cell<u32>>);
+
 /// A process with an open store.
 pub struct Process {
     pub world: Rc<World>,
@@ -506,6 +509,10 @@ impl Application for VirtualHost {
     }
 
     fn provide<'q>(&'q self, callback: &'q Callback, _: Json) -> LocalFuture<'q, Result<Json, Error>> {
+        if let Some(count) = callback.hook.downcast_ref::<CountingProvider>() {
+            count.0.set(count.0.get() + 1);
+            return Box::pin(async { Ok(Json::parse("[]").unwrap()) });
+        }
         if let Some(pause) = callback.hook.downcast_ref::<SlowProvider>() {
             let pause = self.world.sleep(pause.0);
             return Box::pin(async {

@@ -6,7 +6,7 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 use super::queue::{shown, texts};
 use super::scripted_host::*;
 use super::stored_queue::{AFTER_LEASES, Sent, echo, finish_all, send_soon};
-use super::virtual_host::{Fault, Process, World};
+use super::virtual_host::{CountingProvider, Fault, Process, World};
 use super::{in_mode, records, resume, run_ids, start};
 use rethread::error::{Error, ErrorCode};
 use rethread::replay::Callback;
@@ -339,4 +339,47 @@ fn r60_a_question_that_is_removed_takes_a_begin_with_it_that_came_late() {
         assert_eq!(sent.take().expect("it has ended").err().map(|error| error.code), Some(ErrorCode::Aborted));
         assert_eq!((records(&data, Table::Runs), shown(&session).len()), (0, 0));
     }
+}
+
+#[test]
+fn r60_history_providers_are_asked_less_and_less_often_while_the_begin_of_a_question_fails() {
+    let (world, data) = (World::new(true), MemoryStore::default());
+    // After the first run's last append, each first one says whose turn it is, and each second one begins it.
+    let appends = Rc::new(Cell::new(None::<u32>));
+    let counted = appends.clone();
+    let fault = move || {
+        let number = counted.get()? + 1;
+        counted.set(Some(number));
+        (number >= 3 && number % 2 == 1).then_some(Fault::Refused)
+    };
+    let process = Rc::new(Process::with_faults(&world, &data, 1, Box::new(fault)));
+    let session = world.run(process.session(SessionSettings::default()));
+    let first = world.run(start(&session, in_mode(Persistence::Run, CHAT), "first")).unwrap();
+    let (count, sent) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(None)));
+    let (sender, provider, keep) = (session.clone(), CountingProvider(count.clone()), sent.clone());
+    process.open.context.spawn(Box::pin(async move {
+        let provide = Some(Callback { id: 0, hook: Rc::new(provider) });
+        let read = |id| {
+            let (setup, input) = (RunSetup { id, ..in_mode(Persistence::Run, CHAT) }, words("second"));
+            Ok(NewRun { setup, input, input_id: None, branch: None, replace: None, provide, store: None })
+        };
+        keep.set(Some(RunDriver::send(&sender, true, read).await));
+    }));
+    world.pass(100);
+    appends.set(Some(0));
+    world.run(process.drive(&first, &echo));
+    world.pass(400);
+    assert_eq!(count.get(), 1);
+    world.pass(200);
+    assert_eq!(count.get(), 2, "the second attempt follows after half a second");
+    world.pass(60_000);
+    let asked = count.get();
+    assert!((8..=14).contains(&asked), "{asked}");
+    // It waits for no more than eight seconds when the store works again.
+    appends.set(None);
+    world.pass(8_100);
+    let run = sent.take().expect("it has begun").unwrap();
+    assert_eq!(count.get(), asked + 1);
+    assert_eq!(world.run(process.drive(&run, &echo)).status, RunStatus::Finished);
+    assert_eq!(texts(&session), ["first", "re first", "second", "re second"]);
 }
