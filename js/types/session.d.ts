@@ -66,6 +66,7 @@ export type StateOwner =
   /** The application holds the conversation: the input of each run is a whole wire body, such as `RunResult.replay` of
    *  the last one and the next question. Requests contain nothing of the stored history, which gets each turn once. */
   | { kind: "caller" }
+  /** A conversation that other code began. `owner.kind === "conversation" && !owner.auto` narrows to it. */
   | { kind: "conversation"; conversationId: string; auto?: false; onLost?: undefined }
   | {
       kind: "conversation";

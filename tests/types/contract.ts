@@ -376,6 +376,9 @@ const own: SessionOptions = {
 export async function conversation(rethread: Rethread): Promise<void> {
   using session: Session = await rethread.session("s", own);
   const owner: StateOwner = session.owner;
+  if (owner.kind === "conversation" && !owner.auto) console.log(owner.conversationId.length);
+  // @ts-expect-error a conversation that the session begins has no id before its first answer
+  if (owner.kind === "conversation") console.log(owner.conversationId.length);
   const persistence: Persistence = "run";
   console.log(session.id, session.revision + 1, owner.kind, session.branch, session.title?.length, persistence);
   await session.update({ title: null, channel: "chat", metadata: 5 });
