@@ -12,6 +12,7 @@ mod healing;
 #[cfg(test)]
 mod javascript;
 mod listed_parts;
+mod lost_members;
 mod mistral;
 mod mistral_conversations;
 mod models;
@@ -35,6 +36,7 @@ pub(crate) use by_dialect::{first_missing, read_whole, repair_head, repair_rende
 pub(crate) use decode::decode_result;
 pub use decode::{api_request, blocks_of, decode_answer, decode_body, extra_content};
 pub use healing::Healed;
+pub(crate) use lost_members::lost_members;
 pub use models::{ModelFacts, PrefixBinding, ThinkingKind};
 pub(crate) use registry::spec;
 pub(crate) use request::{KEY_PREFIXES, TOOLS, Withheld, percent_encoded};

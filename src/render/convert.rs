@@ -10,8 +10,8 @@ use crate::json::{Json, JsonKind, JsonRef, ObjectWriter};
 use crate::message::Dialect;
 use crate::provider::{
     Dangling, Parameter, ProviderRequest, RepairOptions, Settings, TOOL_CHOICE, TOOLS, ToolChoice, ToolDefinition,
-    api_request, decode_body, is_group, names_tool_choice, repair, repair_rendered, spec, translate_parameter,
-    translate_value,
+    api_request, decode_body, is_group, lost_members, names_tool_choice, repair, repair_rendered, spec,
+    translate_parameter, translate_value,
 };
 use crate::replay::{DanglingCalls, Policy};
 use crate::tool::Window;
@@ -31,6 +31,7 @@ pub fn convert(body: &[u8], from: Dialect, to: Dialect, options: &RepairOptions)
     if let Some(finding) = report.iter().find(|finding| finding.code == FindingCode::TooManyEdits) {
         return Err(Error::invalid(format!("{} Fix what makes the errors first.", finding.message)));
     }
+    report.extend(parsed(body).map(|body| lost_members(body, from, to)).unwrap_or_default());
     let body = parsed(&repaired).ok_or_else(not_json)?;
     let mut history = History::new(Seed::default());
     let incoming = decode_body(from, body)?;

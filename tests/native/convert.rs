@@ -82,41 +82,6 @@ fn r42_the_setting_against_parallel_calls_is_translated_or_reported() {
 }
 
 #[test]
-fn r42_the_setting_against_parallel_calls_goes_into_the_tool_choice_of_anthropic() {
-    let serial = |choice: Value| {
-        let mut body = json!({"model": "m", "messages": [{"role": "user", "content": "q"}], "parallel_tool_calls": false,
-            "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]});
-        if !choice.is_null() {
-            body["tool_choice"] = choice;
-        }
-        turn(&body.to_string(), Dialect::OpenAiChat, Dialect::Anthropic)
-    };
-    let lost = |report: &[rethread::finding::Finding]| {
-        report.iter().filter(|found| found.message.contains("parallel_tool_calls")).count()
-    };
-    for (choice, there) in [
-        (json!(null), json!({"type": "auto", "disable_parallel_tool_use": true})),
-        (json!("auto"), json!({"type": "auto", "disable_parallel_tool_use": true})),
-        (json!("required"), json!({"type": "any", "disable_parallel_tool_use": true})),
-        (
-            json!({"type": "function", "function": {"name": "f"}}),
-            json!({"type": "tool", "name": "f", "disable_parallel_tool_use": true}),
-        ),
-    ] {
-        let (body, report) = serial(choice);
-        assert_eq!((&body["tool_choice"], lost(&report)), (&there, 0), "{report:?}");
-    }
-    // Anthropic's choice "none" has no such member.
-    let (body, report) = serial(json!("none"));
-    assert_eq!((&body["tool_choice"], lost(&report)), (&json!({"type": "none"}), 1), "{report:?}");
-    // Parallel calls are allowed without a setting.
-    let body = json!({"model": "m", "messages": [{"role": "user", "content": "q"}], "parallel_tool_calls": true,
-        "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]});
-    let (out, report) = turn(&body.to_string(), Dialect::OpenAiChat, Dialect::Anthropic);
-    assert_eq!((out.get("tool_choice"), lost(&report)), (None, 0), "{report:?}");
-}
-
-#[test]
 fn r42_a_tool_choice_loses_another_dialects_member_with_a_finding() {
     let body = json!({"model": "m", "messages": [{"role": "user", "content": "q"}],
         "tools": [{"type": "function", "function": {"name": "f"}}],

@@ -238,8 +238,7 @@ pub(super) fn write_block(out: &mut String, part: &Part, native: bool) -> bool {
             });
             block.end();
         }
-        PartBody::Image(media) => return write_media(out, media, true),
-        PartBody::File(media) => return write_media(out, media, false),
+        PartBody::Image(_) | PartBody::File(_) => return write_media(out, part),
         PartBody::Opaque(value) => out.push_str(value.as_str()),
         PartBody::Reasoning(_) | PartBody::Data { .. } | PartBody::ToolCall { .. } => return false,
     }
