@@ -91,13 +91,13 @@ fn is_carried(member: &ContentMember, place: &Place<'_>, (source, target): (&Dia
         PartBody::File(media) if is_sent(part) => Some(media.clone()),
         _ => None,
     };
-    let is_left_out =
+    let keeps_or_drops_file =
         |names: &dyn Fn(&Media) -> bool| part().and_then(|part| file(&part)).is_none_or(|file| names(&file));
     match member.meaning {
         ContentMeaning::Speaker | ContentMeaning::Citations => false,
-        ContentMeaning::FileName => is_left_out(&target.names_file),
+        ContentMeaning::FileName => keeps_or_drops_file(&target.names_file),
         ContentMeaning::DocumentContext | ContentMeaning::DocumentCitations => {
-            is_left_out(&|_| target.has_member(member.meaning))
+            keeps_or_drops_file(&|_| target.has_member(member.meaning))
         }
         ContentMeaning::ImageDetail if common_detail(place.value).is_some() && target.has_member(member.meaning) => {
             true

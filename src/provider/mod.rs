@@ -20,6 +20,7 @@ mod name_charset;
 mod neutral;
 mod openai_chat;
 mod openai_responses;
+mod part_places;
 mod registry;
 mod request;
 mod rules;
@@ -38,6 +39,8 @@ pub use decode::{api_request, blocks_of, decode_answer, decode_body, extra_conte
 pub use healing::Healed;
 pub(crate) use lost_members::lost_members;
 pub use models::{ModelFacts, PrefixBinding, ThinkingKind};
+pub(crate) use neutral::{NO_ASSISTANT_MEDIA, REJECTED_MEDIA, SYSTEM_TEXT_ONLY};
+pub(crate) use part_places::{PartKind, is_rejected_media, part_places};
 pub(crate) use registry::spec;
 pub(crate) use request::{KEY_PREFIXES, TOOLS, Withheld, percent_encoded};
 pub use request::{

@@ -1,5 +1,6 @@
 //! Conversion: decodes a body of one dialect into a history and renders it for another (R42).
 
+use super::dropped_parts::with_places;
 use super::renderer::Renderer;
 use super::request::RenderRequest;
 use crate::error::{Error, Result};
@@ -31,7 +32,8 @@ pub fn convert(body: &[u8], from: Dialect, to: Dialect, options: &RepairOptions)
     if let Some(finding) = report.iter().find(|finding| finding.code == FindingCode::TooManyEdits) {
         return Err(Error::invalid(format!("{} Fix what makes the errors first.", finding.message)));
     }
-    report.extend(parsed(body).map(|body| lost_members(body, from, to)).unwrap_or_default());
+    let given = body;
+    report.extend(parsed(given).map(|body| lost_members(body, from, to)).unwrap_or_default());
     let body = parsed(&repaired).ok_or_else(not_json)?;
     let mut history = History::new(Seed::default());
     let incoming = decode_body(from, body)?;
@@ -59,7 +61,8 @@ pub fn convert(body: &[u8], from: Dialect, to: Dialect, options: &RepairOptions)
     // A rendered body is valid by construction. The rules of the target check it all the same.
     let (body, remaining) = repair_rendered(&rendered.body, to, options);
     // The rules of the target report it, too.
-    report.extend(rendered.report.into_iter().filter(|finding| finding.code != FindingCode::MissingReasoning));
+    let dropped = rendered.report.into_iter().filter(|finding| finding.code != FindingCode::MissingReasoning).collect();
+    report.extend(with_places(dropped, &history, parsed(given).unwrap_or_default(), (from, to)));
     for finding in remaining {
         if finding.severity == Severity::Error || finding.code == FindingCode::MissingReasoning {
             report.push(finding.without_path().with_severity(Severity::Warning));

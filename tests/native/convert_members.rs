@@ -84,6 +84,8 @@ fn r42_the_detail_of_an_image_goes_where_it_is_known_and_is_reported_elsewhere()
     for to in others(Dialect::OpenAiChat) {
         let (body, report) = turn(&parts("low"), Dialect::OpenAiChat, to);
         let path = "/messages/0/content/1/image_url/detail";
+        let is_known = matches!(to, Dialect::OpenAiResponses | Dialect::Mistral | Dialect::MistralConversations);
+        assert_eq!(place(&body, to).is_null(), !is_known, "{to:?}: {body}");
         match place(&body, to) {
             Value::Null => assert_eq!(lost(&report, to), [path], "{to:?}"),
             detail => {
@@ -233,4 +235,42 @@ fn r42_a_mark_for_a_cache_and_the_name_of_a_tool_are_no_loss() {
     for to in others(Dialect::OpenAiChat) {
         assert_eq!(lost(&turn(&body, Dialect::OpenAiChat, to).1, to), [""; 0], "{to:?}");
     }
+}
+
+#[test]
+fn r42_each_part_that_is_left_out_is_reported_at_its_place() {
+    let dropped = |body: &Value, from, to| -> Vec<Option<String>> {
+        let (_, report) = turn(body, from, to);
+        let parts = report.into_iter().filter(|found| found.code == FindingCode::UnsupportedPart);
+        parts.filter(|found| found.action == Some(Action::Dropped)).map(|found| found.path.clone()).collect()
+    };
+    let at = |paths: &[&str]| -> Vec<Option<String>> { paths.iter().map(|path| Some((*path).to_owned())).collect() };
+    let upload = json!({"type": "container_upload", "file_id": "file_1"});
+    let body = json!({"max_tokens": 9, "messages": [
+        {"role": "user", "content": [upload, {"type": "text", "text": "a"}, upload]},
+        {"role": "assistant", "content": [{"type": "thinking", "thinking": "t", "signature": "c2ln"}, {"type": "text", "text": "b"}]},
+        {"role": "user", "content": [{"type": "text", "text": "c"}, upload,
+            {"type": "image", "source": {"type": "file", "file_id": "file_2"}}]}]});
+    let mut paths = dropped(&body, Dialect::Anthropic, Dialect::Bedrock);
+    paths.sort();
+    let expected = [
+        "/messages/0/content/0",
+        "/messages/0/content/2",
+        "/messages/1/content/0",
+        "/messages/2/content/1",
+        "/messages/2/content/2",
+    ];
+    assert_eq!(paths, at(&expected));
+    // Parts that are items of their own, and members of an item.
+    let body = json!({"input": [{"role": "user", "content": "a"},
+        {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "q"}},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "b", "annotations": []}]},
+        {"role": "user", "content": "c"}]});
+    assert_eq!(dropped(&body, Dialect::OpenAiResponses, Dialect::Gemini), at(&["/input/1"]));
+    let body = json!({"messages": [{"role": "user", "content": "a"},
+        {"role": "assistant", "content": "b", "reasoning_content": "t"}, {"role": "user", "content": "c"}]});
+    assert_eq!(dropped(&body, Dialect::OpenAiChat, Dialect::Gemini), at(&["/messages/1"]));
+    let body = json!({"system": [{"text": "s"}, {"guardContent": {"text": {"text": "g"}}}],
+        "messages": [{"role": "user", "content": [{"text": "a"}, {"guardContent": {"text": {"text": "h"}}}]}]});
+    assert_eq!(dropped(&body, Dialect::Bedrock, Dialect::Anthropic), at(&["/system/1", "/messages/0/content/1"]));
 }

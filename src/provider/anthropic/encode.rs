@@ -7,7 +7,8 @@ use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::{JsonStr, ObjectWriter, list_of};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
 use crate::provider::neutral::{
-    ResultText, arguments_object, is_system_text, rejected_media, result_text, write_document_members,
+    NO_ASSISTANT_MEDIA, ResultText, arguments_object, is_system_text, rejected_media, result_text,
+    write_document_members,
 };
 use crate::provider::spec::{DecodeResult, Wire, call_id, id_of_service, tool_name};
 use crate::provider::wire_template::{write_filled, write_part};
@@ -152,8 +153,7 @@ fn accepts(part: &Part, message: &Message, keeps_blank_text: bool, report: &mut 
         PartBody::Image(_) | PartBody::File(_)
             if message.role == Role::Assistant && !(native && matches!(part.body, PartBody::File(_))) =>
         {
-            Finding::info(FindingCode::UnsupportedPart, "an assistant message of this dialect holds no image or file")
-                .with_action(Action::Dropped)
+            Finding::info(FindingCode::UnsupportedPart, NO_ASSISTANT_MEDIA).with_action(Action::Dropped)
         }
         PartBody::Image(_) | PartBody::File(_) => match rejected_media(part, message.dialect, &CONTENT) {
             Some(finding) => finding,

@@ -9,8 +9,8 @@ pub(super) static CONTENT: ContentProfile = ContentProfile {
     ..ContentProfile::common(Dialect::Gemini, |id| !id.is_empty())
 };
 
-/// The members that say more than the neutral form of a message. The name of a file is Vertex's alone: Google's SDKs
-/// throw "displayName parameter is not supported in Gemini API" (November 2026), so no file of another dialect gets one.
+/// The members that say more than the neutral form of a message. The name of a file is for Vertex alone: Google's SDKs
+/// throw "displayName parameter is not supported in Gemini API." (November 2026), so no file of another dialect has it.
 const MEMBERS: &[ContentMember] = &[
     ContentMember::new("parts/*/videoMetadata", ContentMeaning::VideoClip),
     ContentMember::new("parts/*/video_metadata", ContentMeaning::VideoClip),
