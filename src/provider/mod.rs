@@ -12,6 +12,7 @@ mod healing;
 #[cfg(test)]
 mod javascript;
 mod listed_parts;
+mod lost_members;
 mod mistral;
 mod mistral_conversations;
 mod models;
@@ -19,6 +20,7 @@ mod name_charset;
 mod neutral;
 mod openai_chat;
 mod openai_responses;
+mod part_places;
 mod registry;
 mod request;
 mod rules;
@@ -35,7 +37,10 @@ pub(crate) use by_dialect::{first_missing, read_whole, repair_head, repair_rende
 pub(crate) use decode::decode_result;
 pub use decode::{api_request, blocks_of, decode_answer, decode_body, extra_content};
 pub use healing::Healed;
+pub(crate) use lost_members::lost_members;
 pub use models::{ModelFacts, PrefixBinding, ThinkingKind};
+pub(crate) use neutral::{NO_ASSISTANT_MEDIA, REJECTED_MEDIA, SYSTEM_TEXT_ONLY};
+pub(crate) use part_places::{PartKind, is_rejected_media, part_places};
 pub(crate) use registry::spec;
 pub(crate) use request::{KEY_PREFIXES, TOOLS, Withheld, percent_encoded};
 pub use request::{

@@ -124,8 +124,10 @@ pub fn without_plain_template(
     let mut part = Part { body, template: Some(template), phase: None };
     let (mut native, mut plain) = (String::new(), String::new());
     write_block(&mut native, &part, true);
-    if write_block(&mut plain, &part, false) && native == plain {
-        part.template = None;
+    // A block of another dialect takes members of the template: without it, it has the standard ones alone.
+    let template = part.template.take();
+    if !(write_block(&mut plain, &part, false) && native == plain) {
+        part.template = template;
     }
     part
 }

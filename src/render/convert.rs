@@ -1,5 +1,6 @@
 //! Conversion: decodes a body of one dialect into a history and renders it for another (R42).
 
+use super::dropped_parts::with_places;
 use super::renderer::Renderer;
 use super::request::RenderRequest;
 use crate::error::{Error, Result};
@@ -9,8 +10,9 @@ use crate::id::{CountingIds, Seed};
 use crate::json::{Json, JsonKind, JsonRef, ObjectWriter};
 use crate::message::Dialect;
 use crate::provider::{
-    Dangling, Parameter, ProviderRequest, RepairOptions, Settings, TOOL_CHOICE, TOOLS, ToolDefinition, api_request,
-    decode_body, is_group, names_tool_choice, repair, repair_rendered, spec, translate_parameter, translate_value,
+    Dangling, Parameter, ProviderRequest, RepairOptions, Settings, TOOL_CHOICE, TOOLS, ToolChoice, ToolDefinition,
+    api_request, decode_body, is_group, lost_members, names_tool_choice, repair, repair_rendered, spec,
+    translate_parameter, translate_value,
 };
 use crate::replay::{DanglingCalls, Policy};
 use crate::tool::Window;
@@ -30,6 +32,8 @@ pub fn convert(body: &[u8], from: Dialect, to: Dialect, options: &RepairOptions)
     if let Some(finding) = report.iter().find(|finding| finding.code == FindingCode::TooManyEdits) {
         return Err(Error::invalid(format!("{} Fix what makes the errors first.", finding.message)));
     }
+    let given = body;
+    report.extend(parsed(given).map(|body| lost_members(body, from, to)).unwrap_or_default());
     let body = parsed(&repaired).ok_or_else(not_json)?;
     let mut history = History::new(Seed::default());
     let incoming = decode_body(from, body)?;
@@ -57,7 +61,8 @@ pub fn convert(body: &[u8], from: Dialect, to: Dialect, options: &RepairOptions)
     // A rendered body is valid by construction. The rules of the target check it all the same.
     let (body, remaining) = repair_rendered(&rendered.body, to, options);
     // The rules of the target report it, too.
-    report.extend(rendered.report.into_iter().filter(|finding| finding.code != FindingCode::MissingReasoning));
+    let dropped = rendered.report.into_iter().filter(|finding| finding.code != FindingCode::MissingReasoning).collect();
+    report.extend(with_places(dropped, &history, parsed(given).unwrap_or_default(), (from, to)));
     for finding in remaining {
         if finding.severity == Severity::Error || finding.code == FindingCode::MissingReasoning {
             report.push(finding.without_path().with_severity(Severity::Warning));
@@ -97,20 +102,28 @@ struct ParameterConversion<'b, 'r> {
     /// name.
     places: Vec<(&'static str, String)>,
     tool_choice: Option<JsonRef<'b>>,
+    /// The tool choice in the form of the target, if that has the setting against parallel calls in it.
+    serial_choice: Option<Json>,
     report: &'r mut Report,
 }
 
 impl<'b, 'r> ParameterConversion<'b, 'r> {
     fn new(from: Dialect, to: Dialect, report: &'r mut Report) -> Self {
-        Self { from, to, places: Vec::new(), tool_choice: None, report }
+        Self { from, to, places: Vec::new(), tool_choice: None, serial_choice: None, report }
     }
 
     /// Returns the members of a body besides messages and tools, under the names of the target.
     fn convert(mut self, body: JsonRef<'b>) -> Json {
+        let mut parallel = None;
         for (key, value) in body.entries() {
-            if let Some(key) = key.as_text() {
-                self.add_member(&key, value);
+            match key.as_text() {
+                Some(key) if self.belongs_in_choice(&key) => parallel = Some((key, value)),
+                Some(key) => self.add_member(&key, value),
+                None => {}
             }
+        }
+        if let Some((key, value)) = parallel {
+            self.add_parallel_calls(body, &key, value);
         }
         if self.places.iter().any(|(place, _)| *place == "model") {
             self.report.push(foreign_model(body, self.from, self.to));
@@ -154,6 +167,33 @@ impl<'b, 'r> ParameterConversion<'b, 'r> {
         }
     }
 
+    /// Returns true for the setting against parallel calls, if the target has it in the tool choice.
+    fn belongs_in_choice(&self, key: &str) -> bool {
+        let [from, to] = [self.from, self.to].map(|dialect| spec(dialect).parameters);
+        from.place(Parameter::ParallelToolCalls) == Some(key)
+            && to.place(Parameter::ParallelToolCalls).is_none()
+            && to.place(Parameter::SerialToolChoice).is_some()
+    }
+
+    /// Adds the setting against parallel calls to the tool choice. A service allows such calls unless it is told not
+    /// to, and takes a choice only with tools.
+    fn add_parallel_calls(&mut self, body: JsonRef<'b>, key: &str, value: JsonRef<'b>) {
+        if value.as_bool() == Some(true) {
+            return;
+        }
+        let tools = spec(self.from).tools.list_in(body).unwrap_or_default();
+        let has_tool = tools.items().any(|entry| !read_tools(entry, self.from).is_empty());
+        let choice = match self.tool_choice {
+            Some(choice) => Dialect::ALL.into_iter().find_map(|dialect| spec(dialect).tools.read_tool_choice(choice)),
+            None => Some(ToolChoice::Auto),
+        };
+        let choice = choice.filter(|_| has_tool && value.as_bool() == Some(false));
+        self.serial_choice = choice.and_then(|choice| spec(self.to).tools.serial_tool_choice(&choice));
+        if self.serial_choice.is_none() {
+            self.add(key, value);
+        }
+    }
+
     /// Adds the parameter at a place of the source. Reports one that the target does not have, or has already.
     fn add(&mut self, place: &str, value: JsonRef<'_>) {
         match translate_parameter(self.from, place, self.to) {
@@ -192,7 +232,7 @@ impl<'b, 'r> ParameterConversion<'b, 'r> {
                     }
                 });
             }
-            if let Some(choice) = self.tool_choice {
+            if let Some(choice) = self.serial_choice.as_ref().map(Json::view).or(self.tool_choice) {
                 object.json(TOOL_CHOICE, choice);
             }
         })

@@ -18,6 +18,12 @@ const ANY_MODEL: &str = "m";
 /// The id of the response before a probe body, which the calls of its outputs are in.
 const EARLIER_RESPONSE: &str = "resp";
 
+/// The sentence about parts and members that only the dialect of a message has.
+pub const LEFT_OUT_PARTS: &str = "what only another dialect has a form for is left out";
+
+/// The sentence about reasoning of another dialect.
+pub const LEFT_OUT_REASONING: &str = "reasoning stays with the provider that it came from; it is left out";
+
 /// Encodes messages in the dialect of a request.
 pub struct MessageEncoder {
     pub spec: &'static DialectSpec,
@@ -138,12 +144,12 @@ impl MessageEncoder {
         };
         let sends_reasoning = count > 0 && matches!(self.settings.reasoning, ReasoningField::Named(_));
         if !sends_reasoning && parts.iter().any(is_reasoning) {
-            left_out("reasoning stays with the provider that it came from; it is left out");
+            left_out(LEFT_OUT_REASONING);
             is_reported = true;
         }
         let has_opaque = parts.iter().any(|part| matches!(part.body, PartBody::Opaque(_)));
         if has_opaque || !is_reported && item.has_extra_content(!sends_reasoning) {
-            left_out("what only another dialect has a form for is left out");
+            left_out(LEFT_OUT_PARTS);
         }
     }
 

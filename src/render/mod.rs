@@ -13,6 +13,7 @@ mod composed_head;
 mod conversation_body;
 mod convert;
 mod draft_changes;
+mod dropped_parts;
 mod encoded_text;
 mod encoding_cache;
 mod item_matcher;

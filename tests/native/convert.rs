@@ -73,8 +73,9 @@ fn r42_the_setting_against_parallel_calls_is_translated_or_reported() {
     for to in [Dialect::OpenAiChat, Dialect::OpenAiResponses, Dialect::Mistral] {
         let (out, _) = turn(&body.to_string(), Dialect::Anthropic, to);
         assert_eq!((&out["parallel_tool_calls"], &out["tool_choice"]), (&json!(false), &json!("auto")), "{to:?}");
-        let (_, report) = turn(&out.to_string(), to, Dialect::Anthropic);
-        assert!(report.iter().any(|found| found.message.contains("parallel_tool_calls")), "{to:?}: {report:?}");
+        let (back, report) = turn(&out.to_string(), to, Dialect::Anthropic);
+        assert_eq!(back["tool_choice"], body["tool_choice"], "{to:?}");
+        assert!(!report.iter().any(|found| found.message.contains("parallel_tool_calls")), "{to:?}: {report:?}");
     }
     let (_, report) = turn(&body.to_string(), Dialect::Anthropic, Dialect::Gemini);
     assert!(report.iter().any(|found| found.message.contains("disable_parallel_tool_use")), "{report:?}");

@@ -31,6 +31,8 @@ mod conversations;
 #[cfg(not(target_arch = "wasm32"))]
 mod convert;
 #[cfg(not(target_arch = "wasm32"))]
+mod convert_members;
+#[cfg(not(target_arch = "wasm32"))]
 mod event_frames;
 #[cfg(not(target_arch = "wasm32"))]
 mod exchanges;

@@ -6,7 +6,10 @@ use super::rules::{EMPTY_ERROR_TEXT, TOOLSET_NAME};
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::{JsonStr, ObjectWriter, list_of};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
-use crate::provider::neutral::{ResultText, arguments_object, is_system_text, rejected_media, result_text};
+use crate::provider::neutral::{
+    NO_ASSISTANT_MEDIA, ResultText, arguments_object, is_system_text, rejected_media, result_text,
+    write_document_members,
+};
 use crate::provider::spec::{DecodeResult, Wire, call_id, id_of_service, tool_name};
 use crate::provider::wire_template::{write_filled, write_part};
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
@@ -150,8 +153,7 @@ fn accepts(part: &Part, message: &Message, keeps_blank_text: bool, report: &mut 
         PartBody::Image(_) | PartBody::File(_)
             if message.role == Role::Assistant && !(native && matches!(part.body, PartBody::File(_))) =>
         {
-            Finding::info(FindingCode::UnsupportedPart, "an assistant message of this dialect holds no image or file")
-                .with_action(Action::Dropped)
+            Finding::info(FindingCode::UnsupportedPart, NO_ASSISTANT_MEDIA).with_action(Action::Dropped)
         }
         PartBody::Image(_) | PartBody::File(_) => match rejected_media(part, message.dialect, &CONTENT) {
             Some(finding) => finding,
@@ -244,8 +246,8 @@ pub(super) fn write_block(out: &mut String, part: &Part, native: bool) -> bool {
             block.text("type", "text").token("text", text);
             block.end();
         }
-        PartBody::Image(media) => return write_media(out, "image", media),
-        PartBody::File(media) => return write_media(out, "document", media),
+        PartBody::Image(media) => return write_media(out, "image", (media, part)),
+        PartBody::File(media) => return write_media(out, "document", (media, part)),
         PartBody::Opaque(value) => out.push_str(value.as_str()),
         PartBody::Reasoning(_) | PartBody::Data { .. } | PartBody::ToolCall { .. } => return false,
     }
@@ -253,7 +255,7 @@ pub(super) fn write_block(out: &mut String, part: &Part, native: bool) -> bool {
 }
 
 /// Writes an image or document block. Returns false if the media has neither data, URL nor file id.
-fn write_media(out: &mut String, block_type: &str, media: &Media) -> bool {
+fn write_media(out: &mut String, block_type: &str, (media, part): (&Media, &Part)) -> bool {
     let inline = media.inline();
     if inline.is_none() && media.url.is_none() && media.file_id.is_none() {
         return false;
@@ -271,8 +273,11 @@ fn write_media(out: &mut String, block_type: &str, media: &Media) -> bool {
         }
         (None, None, None) => {}
     });
-    if let Some(name) = media.name.as_ref().filter(|_| block_type == "document") {
-        block.text("title", name);
+    if block_type == "document" {
+        if let Some(name) = &media.name {
+            block.text("title", name);
+        }
+        write_document_members(&mut block, part);
     }
     block.end();
     true

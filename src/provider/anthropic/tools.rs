@@ -2,9 +2,12 @@
 //! `{"type":"tool","name":"search"}`.
 
 use super::Anthropic;
-use crate::json::{JsonRef, ObjectWriter};
+use crate::json::{Json, JsonRef, ObjectWriter};
 use crate::provider::request::{ToolChoice, ToolDefinition};
 use crate::provider::spec::ToolCodec;
+
+/// True in a tool choice allows one call an answer.
+const NO_PARALLEL: &str = "disable_parallel_tool_use";
 
 impl ToolCodec for Anthropic {
     /// The tools that Anthropic runs have a type with a version.
@@ -45,23 +48,42 @@ impl ToolCodec for Anthropic {
     }
 
     fn forbids_parallel_calls(&self, choice: JsonRef<'_>) -> bool {
-        choice.get("disable_parallel_tool_use").and_then(JsonRef::as_bool) == Some(true)
+        choice.get(NO_PARALLEL).and_then(JsonRef::as_bool) == Some(true)
+    }
+
+    /// The SDK's types have the member for every choice but "none", which allows no call at all.
+    fn serial_tool_choice(&self, choice: &ToolChoice<'_>) -> Option<Json> {
+        if *choice == ToolChoice::None {
+            return None;
+        }
+        let kind = choice_type(choice)?;
+        Some(ObjectWriter::build(|out| {
+            write_choice(out, kind, choice);
+            out.bool(NO_PARALLEL, true);
+        }))
     }
 
     fn write_tool_choice(&self, object: &mut ObjectWriter<'_>, choice: &ToolChoice<'_>) -> bool {
-        let kind = match choice {
-            ToolChoice::Auto => "auto",
-            ToolChoice::None => "none",
-            ToolChoice::Any => "any",
-            ToolChoice::Named(_) => "tool",
-            ToolChoice::Among { .. } => return false,
-        };
-        object.object("tool_choice", |out| {
-            out.text("type", kind);
-            if let ToolChoice::Named(name) = choice {
-                out.text("name", name);
-            }
-        });
+        let Some(kind) = choice_type(choice) else { return false };
+        object.object("tool_choice", |out| write_choice(out, kind, choice));
         true
+    }
+}
+
+/// Returns the `type` of a tool choice; `None` for one that Anthropic does not have.
+fn choice_type(choice: &ToolChoice<'_>) -> Option<&'static str> {
+    Some(match choice {
+        ToolChoice::Auto => "auto",
+        ToolChoice::None => "none",
+        ToolChoice::Any => "any",
+        ToolChoice::Named(_) => "tool",
+        ToolChoice::Among { .. } => return None,
+    })
+}
+
+fn write_choice(out: &mut ObjectWriter<'_>, kind: &str, choice: &ToolChoice<'_>) {
+    out.text("type", kind);
+    if let ToolChoice::Named(name) = choice {
+        out.text("name", name);
     }
 }

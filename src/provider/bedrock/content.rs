@@ -4,7 +4,7 @@ use super::media::{DOCUMENT_FORMATS, IMAGE_FORMATS, OTHER_FORMATS, format_of};
 use crate::message::Dialect;
 use crate::provider::name_charset::plain_id_of;
 use crate::provider::neutral::OfferedMedia;
-use crate::provider::spec::ContentProfile;
+use crate::provider::spec::{ContentMeaning, ContentMember, ContentProfile};
 
 /// The longest id of a call.
 pub(super) const MAX_ID_LENGTH: usize = 64;
@@ -14,6 +14,8 @@ pub(super) static CONTENT: ContentProfile = ContentProfile {
     flags_errors: true,
     valid_call_id: plain_id_of,
     accepts_media,
+    members: MEMBERS,
+    names_file: |media| media.inline().is_some_and(|(kind, _)| format_of(&kind, &DOCUMENT_FORMATS).is_some()),
     ..ContentProfile::common(Dialect::Bedrock, is_valid_id)
 };
 
@@ -32,3 +34,14 @@ fn accepts_media(media: &OfferedMedia<'_>) -> bool {
     }
     format_of(kind, &DOCUMENT_FORMATS).or_else(|| format_of(kind, &OTHER_FORMATS)).is_some()
 }
+
+/// The members that say more than the neutral form of a message.
+const MEMBERS: &[ContentMember] = &[
+    ContentMember::new("content/*/document/name", ContentMeaning::FileName),
+    ContentMember::new("content/*/document/context", ContentMeaning::DocumentContext),
+    ContentMember::new("content/*/document/citations", ContentMeaning::DocumentCitations),
+    ContentMember::new("content/*/citationsContent/citations", ContentMeaning::Citations),
+    ContentMember::new("content/*/toolResult/content/*/document/name", ContentMeaning::FileName),
+    ContentMember::new("content/*/toolResult/content/*/document/context", ContentMeaning::DocumentContext),
+    ContentMember::new("content/*/toolResult/content/*/document/citations", ContentMeaning::DocumentCitations),
+];

@@ -8,7 +8,9 @@ use super::rules::{DOCUMENT_TEXT, EMPTY_ERROR_TEXT, has_document_without_text};
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::{Json, JsonStr, ObjectWriter, list_of};
 use crate::message::{Dialect, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
-use crate::provider::neutral::{ResultText, arguments_object, is_system_text, rejected_media, result_text};
+use crate::provider::neutral::{
+    NO_ASSISTANT_MEDIA, ResultText, arguments_object, is_system_text, rejected_media, result_text,
+};
 use crate::provider::request::Settings;
 use crate::provider::spec::{DecodeResult, Wire, call_ids, tool_name};
 use crate::provider::wire_template::{write_filled, write_part};
@@ -132,7 +134,7 @@ impl BedrockEncoder<'_> {
             }
             PartBody::Reasoning(_) => return true,
             PartBody::Image(_) | PartBody::File(_) if message.role == Role::Assistant && !native => {
-                let text = "an assistant message of this dialect holds no image or file";
+                let text = NO_ASSISTANT_MEDIA;
                 Finding::info(FindingCode::UnsupportedPart, text).with_action(Action::Dropped)
             }
             PartBody::Image(_) | PartBody::File(_) => match rejected_media(part, message.dialect, &CONTENT) {
@@ -238,8 +240,7 @@ pub(super) fn write_block(out: &mut String, part: &Part, native: bool) -> bool {
             });
             block.end();
         }
-        PartBody::Image(media) => return write_media(out, media, true),
-        PartBody::File(media) => return write_media(out, media, false),
+        PartBody::Image(_) | PartBody::File(_) => return write_media(out, part),
         PartBody::Opaque(value) => out.push_str(value.as_str()),
         PartBody::Reasoning(_) | PartBody::Data { .. } | PartBody::ToolCall { .. } => return false,
     }

@@ -2,7 +2,8 @@
 //! `{"document":{"format":"pdf","name":"report","source":{"bytes":"JVBERi0…"}}}`.
 
 use crate::json::{JsonKind, JsonRef, JsonStr, ObjectWriter};
-use crate::message::{Media, TemplateSlot, WireTemplate};
+use crate::message::{Media, Part, PartBody, TemplateSlot, WireTemplate};
+use crate::provider::neutral::write_document_members;
 use crate::provider::wire_template::template_of;
 
 /// A format's name and its media type.
@@ -82,8 +83,13 @@ pub(super) fn media_template(value: JsonRef<'_>) -> WireTemplate {
     })
 }
 
-/// Writes an image or file block. Returns false if Converse has no format for the media.
-pub(super) fn write_media(out: &mut String, media: &Media, is_image: bool) -> bool {
+/// Writes an image or file block. Returns false if the part is neither, or if Converse has no format for it.
+pub(super) fn write_media(out: &mut String, part: &Part) -> bool {
+    let (media, is_image) = match &part.body {
+        PartBody::Image(media) => (media, true),
+        PartBody::File(media) => (media, false),
+        _ => return false,
+    };
     let Some((media_type, data)) = media.inline() else { return false };
     let image = format_of(&media_type, &IMAGE_FORMATS).filter(|_| is_image).map(|format| ("image", format));
     let document = || format_of(&media_type, &DOCUMENT_FORMATS).map(|format| (super::block::DOCUMENT, format));
@@ -99,6 +105,9 @@ pub(super) fn write_media(out: &mut String, media: &Media, is_image: bool) -> bo
             inner.text("name", &document_name(media.name.as_deref()));
         }
         inner.object("source", |source| _ = source.token("bytes", &data));
+        if kind == super::block::DOCUMENT {
+            write_document_members(inner, part);
+        }
     });
     block.end();
     true

@@ -5,7 +5,7 @@ use super::parameters;
 use crate::id::short_name;
 use crate::message::Dialect;
 use crate::provider::openai_chat::ChatVariant;
-use crate::provider::spec::{ContentProfile, is_within};
+use crate::provider::spec::{ContentMeaning, ContentMember, ContentProfile, is_within};
 
 pub(crate) static MISTRAL: ChatVariant = ChatVariant {
     content: ContentProfile {
@@ -13,6 +13,8 @@ pub(crate) static MISTRAL: ChatVariant = ChatVariant {
         has_refusals: false,
         // An image needs its bytes or a URL.
         accepts_media: |media| media.has_bytes_or_url || media.has_known_file_id && !media.is_image,
+        members: MEMBERS,
+        names_file: |media| media.file_id.is_none(),
         ..ContentProfile::common(Dialect::Mistral, is_valid_id)
     },
     parameter: parameters::parameter,
@@ -26,3 +28,9 @@ pub(crate) static MISTRAL: ChatVariant = ChatVariant {
     #[cfg(test)]
     recognition: super::recognition::RECOGNITION,
 };
+
+/// The members that say more than the neutral form of a message.
+const MEMBERS: &[ContentMember] = &[
+    ContentMember::new("content/*/image_url/detail", ContentMeaning::ImageDetail),
+    ContentMember::new("content/*/document_name", ContentMeaning::FileName),
+];

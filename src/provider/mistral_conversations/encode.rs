@@ -7,7 +7,9 @@ use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::{ArrayWriter, Json, JsonKind, JsonStr, ObjectWriter, push_text};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
 use crate::provider::listed_parts::{continues_item, grouped_by_item, write_item};
-use crate::provider::neutral::{MessageText, input_text, is_content_part, result_text, text_of};
+use crate::provider::neutral::{
+    MessageText, NO_ASSISTANT_MEDIA, image_detail, input_text, is_content_part, result_text, text_of,
+};
 use crate::provider::spec::{EncodeContext, Wire, call_ids, id_of_service, tool_name};
 use crate::provider::wire_template::{write_filled, write_part, write_template};
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
@@ -97,11 +99,22 @@ pub(super) fn write_block(out: &mut String, part: &Part, native: bool) {
         PartBody::Text(text) | PartBody::Reasoning(text) | PartBody::Refusal(text) => {
             block.text("type", "text").token("text", text);
         }
-        PartBody::Image(media) => _ = block.text("type", "image_url").raw("image_url", &media.address()),
+        PartBody::Image(media) => write_image(&mut block, media, image_detail(part)),
         PartBody::File(media) => write_document(&mut block, media),
         PartBody::Data { .. } | PartBody::ToolCall { .. } | PartBody::Opaque(_) => {}
     }
     block.end();
+}
+
+/// Writes the address of an image, in an object if there is a `detail`.
+fn write_image(block: &mut ObjectWriter<'_>, media: &Media, detail: Option<&str>) {
+    block.text("type", "image_url");
+    match detail {
+        Some(detail) => {
+            block.object("image_url", |image| _ = image.raw("url", &media.address()).text("detail", detail));
+        }
+        None => _ = block.raw("image_url", &media.address()),
+    }
 }
 
 fn write_document(block: &mut ObjectWriter<'_>, media: &Media) {
@@ -172,7 +185,7 @@ fn place_of(item: &DraftMessage<'_>, call: &DraftCall<'_>) -> Option<usize> {
 fn encode_foreign_answer(wire: &mut Wire<'_>, item: &DraftMessage<'_>, ids: &[JsonStr], report: &mut Report) {
     let text = MessageText::of(item.message, &CONTENT, report);
     if text.has_media {
-        let what = "an assistant message of this dialect holds no image or file";
+        let what = NO_ASSISTANT_MEDIA;
         let finding = Finding::info(FindingCode::UnsupportedPart, what).of_message(&item.message.id);
         report.push(finding.with_action(Action::Dropped));
     }

@@ -5,6 +5,13 @@ use crate::finding::{Action, Finding, FindingCode};
 use crate::message::{Dialect, Part, PartBody};
 use crate::provider::spec::ContentProfile;
 
+/// The sentence about an image or a file that the target does not take.
+pub(crate) const REJECTED_MEDIA: &str =
+    "this image or file is of a type, or in a place, that the other provider does not know; it is left out";
+
+/// The sentence about images and files in an answer, where the target takes none.
+pub(crate) const NO_ASSISTANT_MEDIA: &str = "an assistant message of this dialect holds no image or file";
+
 /// Returns a finding if an image or file that came in the dialect `from` cannot be sent to `target`.
 pub(crate) fn rejected_media(part: &Part, from: Option<Dialect>, target: &ContentProfile) -> Option<Finding> {
     let (media, is_image) = match &part.body {
@@ -25,9 +32,8 @@ pub(crate) fn rejected_media(part: &Part, from: Option<Dialect>, target: &Conten
         has_bytes_or_url,
         has_known_file_id: !has_bytes_or_url && media.file_id.is_some() && knows_files,
     };
-    let why = "this image or file is of a type, or in a place, that the other provider does not know; it is left out";
     (!(target.accepts_media)(&offered))
-        .then(|| Finding::info(FindingCode::UnsupportedPart, why).with_action(Action::Dropped))
+        .then(|| Finding::info(FindingCode::UnsupportedPart, REJECTED_MEDIA).with_action(Action::Dropped))
 }
 
 /// Returns true if a part is sent as a part of a message's content. `native`: to the dialect that it came in.

@@ -6,16 +6,16 @@ use crate::json::{Json, JsonStr};
 use crate::message::{Message, Part, PartBody, Role};
 use crate::provider::spec::ContentProfile;
 
+/// The sentence about a part of a system message that is no text.
+pub(crate) const SYSTEM_TEXT_ONLY: &str = "a system message of this dialect holds only text; this part is left out";
+
 /// Returns true if a part of a system message is text. Reports reasoning, images, files and opaque blocks.
 pub(crate) fn is_system_text(part: &Part, message: &Message, report: &mut Report) -> bool {
     match part.body {
         PartBody::Text(_) | PartBody::Refusal(_) => true,
         PartBody::Data { .. } | PartBody::ToolCall { .. } => false,
         PartBody::Reasoning(_) | PartBody::Image(_) | PartBody::File(_) | PartBody::Opaque(_) => {
-            let finding = Finding::info(
-                FindingCode::UnsupportedPart,
-                "a system message of this dialect holds only text; this part is left out",
-            );
+            let finding = Finding::info(FindingCode::UnsupportedPart, SYSTEM_TEXT_ONLY);
             report.push(finding.of_message(&message.id).with_action(Action::Dropped));
             false
         }

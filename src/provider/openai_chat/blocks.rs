@@ -3,7 +3,7 @@
 use super::variant::ChatVariant;
 use crate::json::{JsonStr, ObjectWriter};
 use crate::message::{Media, Part, PartBody, TemplateSlot};
-use crate::provider::neutral::default_name;
+use crate::provider::neutral::{default_name, image_detail};
 use crate::provider::wire_template::{write_filled, write_part};
 
 /// Writes a content part. `own`: in its original form, if it has one.
@@ -35,6 +35,9 @@ pub(super) fn write_block(variant: &ChatVariant, out: &mut String, part: &Part, 
         PartBody::Image(media) => {
             block.text("type", "image_url").object("image_url", |image| {
                 image.raw("url", &media.address());
+                if let Some(detail) = image_detail(part) {
+                    image.text("detail", detail);
+                }
             });
         }
         PartBody::File(media) if variant.content_chunks => write_mistral_file(&mut block, media),

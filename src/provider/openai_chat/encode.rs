@@ -6,7 +6,7 @@ use super::variant::ChatVariant;
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::{ArrayWriter, JsonKind, JsonStr, ObjectWriter};
 use crate::message::{Part, PartBody, Role, TemplateSlot, WireTemplate};
-use crate::provider::neutral::{MessageText, input_text, rejected_media, result_text, text_of};
+use crate::provider::neutral::{MessageText, NO_ASSISTANT_MEDIA, input_text, rejected_media, result_text, text_of};
 use crate::provider::request::{ReasoningField, Settings};
 use crate::provider::spec::{DecodeResult, EncodeContext, Wire, call_ids, tool_name};
 use crate::provider::wire_template::{write_filled, write_template};
@@ -157,12 +157,9 @@ impl<'e, 'h> ChatEncoder<'e, 'h> {
         let words = MessageText::of(message, &self.variant.content, report);
         if words.has_media && !self.is_own_dialect() {
             report.push(
-                Finding::info(
-                    FindingCode::UnsupportedPart,
-                    "an assistant message of this dialect holds no image or file",
-                )
-                .of_message(&message.id)
-                .with_action(Action::Dropped),
+                Finding::info(FindingCode::UnsupportedPart, NO_ASSISTANT_MEDIA)
+                    .of_message(&message.id)
+                    .with_action(Action::Dropped),
             );
         }
         let (text, has_calls) = (words.text(), !self.item.calls.is_empty());

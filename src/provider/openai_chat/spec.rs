@@ -6,7 +6,9 @@ use super::variant::ChatVariant;
 use super::{models, remedies, rules};
 use crate::message::Dialect;
 use crate::provider::neutral::OfferedMedia;
-use crate::provider::spec::{BAD_REQUEST, ContentProfile, DialectSpec, MissingReasoning, RuleSet, is_within};
+use crate::provider::spec::{
+    BAD_REQUEST, ContentMeaning, ContentMember, ContentProfile, DialectSpec, MissingReasoning, RuleSet, is_within,
+};
 
 /// The length limit of OpenAI's call ids, in characters (`string_above_max_length`).
 const MAX_CALL_ID: usize = 64;
@@ -38,6 +40,8 @@ static OPENAI: ChatVariant = ChatVariant {
     content: ContentProfile {
         shares_files_with: Some(Dialect::OpenAiResponses),
         accepts_media,
+        members: MEMBERS,
+        names_file: |_| true,
         ..ContentProfile::common(Dialect::OpenAiChat, |id| id.chars().count() <= MAX_CALL_ID)
     },
     parameter,
@@ -57,3 +61,11 @@ fn accepts_media(media: &OfferedMedia<'_>) -> bool {
     let by_bytes = media.has_bytes_or_url && (media.is_image || media.inline_type.is_some());
     by_bytes || media.has_known_file_id && !media.is_image
 }
+
+/// The members that say more than the neutral form of a message.
+const MEMBERS: &[ContentMember] = &[
+    ContentMember::new("name", ContentMeaning::Speaker),
+    ContentMember::new("annotations", ContentMeaning::Citations),
+    ContentMember::new("content/*/image_url/detail", ContentMeaning::ImageDetail),
+    ContentMember::new("content/*/file/filename", ContentMeaning::FileName),
+];

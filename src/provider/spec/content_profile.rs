@@ -1,6 +1,7 @@
 //! What a dialect's messages may contain.
 
-use crate::message::Dialect;
+use super::content_member::{ContentMeaning, ContentMember};
+use crate::message::{Dialect, Media};
 use crate::provider::name_charset::plain_id_of;
 use crate::provider::neutral::OfferedMedia;
 
@@ -20,6 +21,10 @@ pub(crate) struct ContentProfile {
     pub shares_files_with: Option<Dialect>,
     /// Returns true if an image or file of another dialect can be sent.
     pub accepts_media: fn(&OfferedMedia<'_>) -> bool,
+    /// The members of messages that say more than their neutral form.
+    pub members: &'static [ContentMember],
+    /// Returns true if a file of another dialect is sent with its name.
+    pub names_file: fn(&Media) -> bool,
 }
 
 impl ContentProfile {
@@ -33,6 +38,13 @@ impl ContentProfile {
             flags_errors: false,
             shares_files_with: None,
             accepts_media: |media| media.has_bytes_or_url || media.has_known_file_id,
+            members: &[],
+            names_file: |_| false,
         }
+    }
+
+    /// Returns true if messages of the dialect have a member that says this.
+    pub fn has_member(&self, meaning: ContentMeaning) -> bool {
+        self.members.iter().any(|member| member.meaning == meaning)
     }
 }

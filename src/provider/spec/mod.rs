@@ -3,6 +3,7 @@
 mod begun_conversation;
 mod body_profile;
 mod call_ids;
+mod content_member;
 mod content_profile;
 mod conversation_address;
 mod dialect_spec;
@@ -28,6 +29,7 @@ pub(crate) use begun_conversation::BegunConversation;
 pub(crate) use body_profile::BodyProfile;
 pub use call_ids::tool_name;
 pub(crate) use call_ids::{call_id, call_ids, id_of_service};
+pub(crate) use content_member::{ContentMeaning, ContentMember};
 pub(crate) use content_profile::ContentProfile;
 pub(crate) use dialect_spec::DialectSpec;
 pub(crate) use item_format::{ItemFormat, ItemFormats, ItemRecognizer, Mention};

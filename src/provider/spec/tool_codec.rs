@@ -2,7 +2,7 @@
 
 use super::parameter_codec::TranslateForeign;
 use crate::finding::Report;
-use crate::json::{JsonRef, ObjectWriter};
+use crate::json::{Json, JsonRef, ObjectWriter};
 use crate::provider::request::{TOOLS, ToolChoice, ToolDefinition};
 use std::borrow::Cow;
 
@@ -84,6 +84,12 @@ pub(crate) trait ToolCodec: Sync {
     /// Returns true if a tool choice allows one call an answer only.
     fn forbids_parallel_calls(&self, _choice: JsonRef<'_>) -> bool {
         false
+    }
+
+    /// Returns a tool choice that allows one call an answer only; `None` if the dialect says that elsewhere, or has no
+    /// such form of the choice.
+    fn serial_tool_choice(&self, _choice: &ToolChoice<'_>) -> Option<Json> {
+        None
     }
 
     /// Writes the member for the tool choice. Returns false if the dialect cannot express it.

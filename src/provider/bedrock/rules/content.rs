@@ -2,7 +2,7 @@
 
 use crate::finding::FindingCode;
 use crate::json::{JsonKind, JsonRef};
-use crate::message::Media;
+use crate::message::{Media, PartBody};
 use crate::provider::bedrock::block::{DOCUMENT, REASONING, TEXT, kind_of};
 use crate::provider::bedrock::media::write_media;
 use crate::provider::rules::{Block, BlockKind, BodyPiece, Fields, Plan, Speaker, Turn, Violation, quoted};
@@ -118,7 +118,7 @@ fn convert_openai_image(fields: &Fields<'_>) -> Option<String> {
     let image = fields.get("image_url")?;
     let url = image.json_str("url").or_else(|| image.as_json_str());
     let mut block = String::new();
-    write_media(&mut block, &Media { url, ..Media::default() }, true).then_some(block)
+    write_media(&mut block, &PartBody::Image(Media { url, ..Media::default() }).into()).then_some(block)
 }
 
 /// Returns a text block with the JSON of a block, or with a note if that is too long.

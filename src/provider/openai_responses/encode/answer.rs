@@ -5,7 +5,7 @@ use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::{JsonRef, JsonStr, ObjectWriter};
 use crate::message::{Message, Part, PartBody, Phase, TemplateSlot, WireTemplate};
 use crate::provider::listed_parts::{continues_item, write_item};
-use crate::provider::neutral::text_of;
+use crate::provider::neutral::{NO_ASSISTANT_MEDIA, text_of};
 use crate::provider::openai_responses::decode::raw_member;
 use crate::provider::spec::{EncodeContext, Wire};
 use crate::replay::DraftMessage;
@@ -268,12 +268,9 @@ fn write_foreign_text(wire: &mut Wire<'_>, parts: &[Part], message: &Message, re
                 write_message(wire, text, MessageKind::of(part));
             }
             PartBody::Image(_) | PartBody::File(_) => report.push(
-                Finding::info(
-                    FindingCode::UnsupportedPart,
-                    "an assistant message of this dialect holds no image or file",
-                )
-                .of_message(&message.id)
-                .with_action(Action::Dropped),
+                Finding::info(FindingCode::UnsupportedPart, NO_ASSISTANT_MEDIA)
+                    .of_message(&message.id)
+                    .with_action(Action::Dropped),
             ),
             _ => {}
         }

@@ -2,7 +2,7 @@
 
 use crate::json::{ArrayWriter, JsonStr, ObjectWriter};
 use crate::message::{Dialect, Media, Message, Part, PartBody};
-use crate::provider::neutral::{default_name, is_content_part};
+use crate::provider::neutral::{default_name, image_detail, is_content_part};
 use crate::provider::openai_responses::content::CONTENT;
 use crate::provider::wire_template::write_part;
 
@@ -36,6 +36,9 @@ pub(in super::super) fn write_block(out: &mut String, part: &Part, native: bool)
                 Some(id) => block.token("file_id", id),
                 None => block.raw("image_url", &media.address()),
             };
+            if let Some(detail) = image_detail(part) {
+                block.text("detail", detail);
+            }
         }
         PartBody::File(media) => write_file(block.text("type", "input_file"), media),
         PartBody::Data { .. } | PartBody::ToolCall { .. } | PartBody::Opaque(_) => {}
