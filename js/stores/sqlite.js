@@ -13,8 +13,8 @@ export function sqlite(database) {
   /** @type {any} */
   let open = path === null ? database : null;
   let isStrict = false;
-  /** The work with a client of libSQL. @type {ReturnType<typeof oneAfterAnother> | null} */
-  let client = null;
+  /** Does the work with a client of libSQL. */
+  const client = oneAfterAnother();
   /** What is done before the first write. @type {Promise<void> | null} */
   let prepared = null;
   if (path === null && typeof open?.prepare !== 'function' && typeof open?.batch !== 'function') {
@@ -28,7 +28,6 @@ export function sqlite(database) {
     transaction(statements) {
       open ??= openFile(path);
       if (typeof open.batch === 'function') {
-        client ??= oneAfterAnother();
         if (statements.every(isRead)) return client(() => batch(open, statements));
         prepared ??= client(() => writeBackLog(open));
         return prepared.then(() => client(() => batch(open, statements)));
@@ -179,7 +178,7 @@ async function waitForLocks(client, isWrite) {
     const [row] = (await client.execute('PRAGMA busy_timeout')).rows;
     waits.set(client, Number(row?.[0]) || WAIT_MS);
   }
-  const wait = waits.get(client);
+  const wait = waits.get(client) ?? WAIT_MS;
   // EXCLUSIVE waits for readers as well, as the COMMIT does.
   const locks = isWrite ? 'BEGIN EXCLUSIVE; ROLLBACK' : 'SELECT 1 FROM sqlite_master LIMIT 1';
   try {
