@@ -2,6 +2,9 @@
 
 import { RethreadError } from '../error.js';
 
+/** How long another connection's lock is waited for. */
+const WAIT_MS = 5000;
+
 const isRead = ({ sql }) => /^(SELECT|WITH)\b/.test(sql);
 
 /** @type {typeof import('./sqlite.js').sqlite} */
@@ -10,6 +13,8 @@ export function sqlite(database) {
   /** @type {any} */
   let open = path === null ? database : null;
   let isStrict = false;
+  /** Does the work with a client of libSQL. */
+  const client = oneAfterAnother();
   /** What is done before the first write. @type {Promise<void> | null} */
   let prepared = null;
   if (path === null && typeof open?.prepare !== 'function' && typeof open?.batch !== 'function') {
@@ -23,9 +28,9 @@ export function sqlite(database) {
     transaction(statements) {
       open ??= openFile(path);
       if (typeof open.batch === 'function') {
-        if (statements.every(isRead)) return batch(open, statements);
-        prepared ??= writeBackLog(open);
-        return prepared.then(() => batch(open, statements));
+        if (statements.every(isRead)) return client(() => batch(open, statements));
+        prepared ??= client(() => writeBackLog(open));
+        return prepared.then(() => client(() => batch(open, statements)));
       }
       // Not before the first write, so that a rejected file is unchanged.
       if (!prepared && !statements.every(isRead)) {
@@ -61,10 +66,10 @@ function openFile(path) {
   if (!module)
     throw new RethreadError(
       'config_invalid',
-      'a path needs node:sqlite, which Node has since version 22.13; on Node 20 pass an open database: `sqlite(new Database("chats.sqlite"))` of better-sqlite3@12, or `sqlite(createClient({ url: "file:chats.sqlite" }))` of @libsql/client',
+      'a path needs node:sqlite, which Node has since version 22.13; on Node 20 pass an open database: `sqlite(new Database("chats.sqlite"))` of better-sqlite3@12, or `sqlite(createClient({ url: "file:chats.sqlite", timeout: 5000 }))` of @libsql/client',
     );
   const database = new module.DatabaseSync(path);
-  database.exec('PRAGMA busy_timeout = 5000');
+  database.exec(`PRAGMA busy_timeout = ${WAIT_MS}`);
   return database;
 }
 
@@ -92,9 +97,10 @@ function writeBackLogNow(database) {
   }
 }
 
-/** The same for libSQL, whose connections do not wait unless they are told to. */
+/** The same for libSQL. */
 async function writeBackLog(client) {
-  await checkpoint(client).catch(() => {});
+  if (client.protocol === 'file')
+    await client.executeMultiple(`PRAGMA busy_timeout = 0; ${CHECKPOINT}`).catch(() => {});
 }
 
 /** Sets the journal mode of a file before its first write. In WAL mode a commit survives the process without waiting
@@ -148,9 +154,49 @@ function transaction(database, statements) {
   }
 }
 
+/** Returns what lets each work with a client of libSQL begin when the one before it has ended. So they have one
+ *  connection of its pool, and `waitForLocks` and what follows it are of the same. */
+function oneAfterAnother() {
+  /** @type {Promise<unknown>} */
+  let last = Promise.resolve();
+  /** @template T @param {() => Promise<T>} work @returns {Promise<T>} */
+  return (work) => {
+    const next = last.then(work);
+    last = next.catch(() => {});
+    return next;
+  };
+}
+
+/** The wait of each client of libSQL: its `timeout`, or `WAIT_MS` if it has none. @type {WeakMap<object, number>} */
+const waits = new WeakMap();
+
+/** Waits until the locks of other connections to a file allow the transaction, and lets it wait, too. libSQL keeps a
+ *  statement that was busy until it is collected, and the locks of its connection with it; so no statement of
+ *  `batch` may be busy. `executeMultiple` keeps none. */
+async function waitForLocks(client, isWrite) {
+  if (!waits.has(client)) {
+    const [row] = (await client.execute('PRAGMA busy_timeout')).rows;
+    waits.set(client, Number(row?.[0]) || WAIT_MS);
+  }
+  const wait = waits.get(client) ?? WAIT_MS;
+  // EXCLUSIVE waits for readers as well, as the COMMIT does.
+  const locks = isWrite ? 'BEGIN EXCLUSIVE; ROLLBACK' : 'SELECT 1 FROM sqlite_master LIMIT 1';
+  try {
+    await client.executeMultiple(`PRAGMA busy_timeout = ${wait}; ${locks}`);
+  } catch (error) {
+    // Anything else is reported by the transaction, which follows.
+    if (!/^SQLITE_BUSY/.test(error?.code)) return;
+    throw new RethreadError(
+      'busy',
+      `another connection has locked the database for ${wait} ms, and nothing was written; end its transaction, or wait longer: \`createClient({ url, timeout: ${2 * wait} })\``,
+    );
+  }
+}
+
 /** @libsql/client. */
 async function batch(client, statements) {
   const mode = statements.every(isRead) ? 'read' : 'write';
+  if (client.protocol === 'file') await waitForLocks(client, mode === 'write');
   // libSQL may open another connection at any time, which has its own setting.
   const first = mode === 'write' && client.protocol === 'file' ? [{ sql: 'PRAGMA secure_delete = ON', args: [] }] : [];
   const results = await client.batch([...first, ...statements.map(({ sql, params }) => ({ sql, args: params }))], mode);

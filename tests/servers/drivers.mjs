@@ -34,6 +34,11 @@ const OPEN = {
     const client = createClient({ url: pathToFileURL(file).href, timeout: 10_000 });
     return { driver: sqlite(client), end: () => client.close() };
   },
+  // As its documentation writes it: without a `timeout`.
+  '@libsql/client that does not wait': (file) => {
+    const client = createClient({ url: pathToFileURL(file).href });
+    return { driver: sqlite(client), end: () => client.close() };
+  },
   'pg Pool': (place) => {
     const pool = new pg.Pool({ ...JSON.parse(place), max: 4 });
     pool.on('error', () => {}); // the server is stopped at the end

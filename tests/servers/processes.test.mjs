@@ -1,9 +1,14 @@
 // r47: several processes append to one session through the public API. A store is a row.
 
+import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { pathToFileURL } from 'node:url';
+import { createClient } from '@libsql/client';
+import { open } from 'rethread';
+import { sqlite } from 'rethread/sqlite';
 import { manyWriters } from './many-writers.mjs';
 import { startPostgres } from './postgres-server.mjs';
 import { startRedis } from './redis-server.mjs';
@@ -24,6 +29,7 @@ const file = (name) => () => path.join(folder, `${name}.sqlite`);
 const STORES = [
   { name: 'node:sqlite', writers: 2, place: file('node') },
   { name: '@libsql/client', writers: 2, place: file('libsql') },
+  { name: '@libsql/client that does not wait', writers: 4, place: file('impatient') },
   { name: 'pg Pool', writers: 4, place: () => JSON.stringify(postgres.place) },
   { name: 'ioredis', writers: 4, place: () => `${redis.place} ioredis:` },
   { name: 'redis', writers: 4, place: () => `${redis.place} redis:` },
@@ -33,6 +39,46 @@ describe('r47 processes that append at once lose and duplicate nothing, each in 
   for (const { name, writers, place } of STORES) {
     test(`${writers} processes, ${name}`, async (context) => {
       context.diagnostic(JSON.stringify(await manyWriters(name, place(), writers, APPENDS)));
+    });
+  }
+});
+
+describe('r47 @libsql/client: a lock that outlasts the wait is busy, says what to do, and leaves none', () => {
+  const message = (text) => [{ role: 'user', parts: [{ type: 'text', text }] }];
+
+  for (const [journal, lock] of [
+    ['DELETE', 'BEGIN IMMEDIATE'],
+    ['DELETE', 'BEGIN EXCLUSIVE'],
+    ['DELETE', 'BEGIN; SELECT * FROM rethread_schema'],
+    ['WAL', 'BEGIN IMMEDIATE'],
+  ]) {
+    test(`${journal}, ${lock}`, async () => {
+      const url = pathToFileURL(path.join(folder, `${journal} ${lock.replace(/\W/g, '-')}.sqlite`)).href;
+      // Of libSQL as well: two libraries in one process would not see each other's locks.
+      const other = createClient({ url });
+      await other.execute(`PRAGMA journal_mode = ${journal}`);
+      const client = createClient({ url, timeout: 100 });
+      const store = await open({ store: sqlite(client) });
+      const session = await store.session('s');
+      await session.append(message('first'));
+      const held = await other.transaction('deferred');
+      await held.executeMultiple(`COMMIT; ${lock}`);
+      if (lock.includes('SELECT')) await held.execute('SELECT * FROM rethread_schema');
+      for (const text of ['second', 'third']) {
+        await assert.rejects(session.append(message(text)), (error) => {
+          assert.equal(error.code, 'busy', error.message);
+          assert.match(error.message, /timeout: 200/);
+          return true;
+        });
+      }
+      await held.rollback();
+      await other.executeMultiple('BEGIN EXCLUSIVE; ROLLBACK');
+      await session.append(message('fourth'));
+      await other.executeMultiple('BEGIN EXCLUSIVE; ROLLBACK');
+      assert.equal(session.revision, 2);
+      await store.close();
+      client.close();
+      other.close();
     });
   }
 });
