@@ -1,6 +1,7 @@
 // Checks of arguments before they reach the wasm, whose glue converts any value to a string. The wasm checks options
 // itself.
 
+import { DIALECTS } from './dialects.js';
 import { RethreadError } from './error.js';
 import { isBytes, memberOf, reasonOf } from './untrusted-value.js';
 import { headerPairs } from './header-pairs.js';
@@ -102,7 +103,20 @@ export const messageIds = readable((value) => {
 export const effectId = readable(text("the effect's id"));
 export const callId = readable(text("the call's id"));
 export const rejectionReason = readable(optional(text('the reason')));
-export const dialect = readable(text('the dialect'));
+/** A check of a dialect's name; the wasm rejects unknown ones, and lists the same. */
+export const dialectName = (name) =>
+  readable((value) => {
+    if (value === undefined || value === null) invalid(`${name} is missing; the dialects are ${DIALECTS.join(', ')}`);
+    text(name)(value);
+  });
+export const dialect = dialectName('the dialect');
+/** What is no body at all: the wasm would read it as an empty one. */
+export const wireBody = (value) => {
+  const isPromise = typeof memberOf(value, 'then') === 'function';
+  if (typeof value === 'string' || (typeof value === 'object' && value !== null && !isPromise)) return;
+  const given = isPromise ? 'a promise: await it' : value === null ? 'null' : typeof value;
+  invalid(`the body must be an object, a string of JSON or a Uint8Array, not ${given}`);
+};
 export const stateKey = readable(text('the key'));
 export const listener = readable(callback('the listener'));
 export const handoff = readable(object('the handoff'));

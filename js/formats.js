@@ -25,29 +25,33 @@ export function formatsOf(program) {
 
     validate(body, dialect) {
       return call((wasm) => {
-        check.text('the dialect')(dialect);
+        check.wireBody(body);
+        check.dialect(dialect);
         return wasm.validate(body, dialect);
       });
     },
 
     repair(body, dialect, options = {}) {
       return call((wasm) => {
-        check.text('the dialect')(dialect);
+        check.wireBody(body);
+        check.dialect(dialect);
         return wasm.repair(body, dialect, options);
       });
     },
 
     heal(body, dialect, answer, options = {}) {
       return call((wasm) => {
-        check.text('the dialect')(dialect);
+        check.wireBody(body);
+        check.dialect(dialect);
         return wasm.heal(body, dialect, answer, options);
       });
     },
 
     convert(body, from, to, options = {}) {
       return call((wasm) => {
-        check.text('the source dialect')(from);
-        check.text('the target dialect')(to);
+        check.wireBody(body);
+        check.dialectName('the source dialect')(from);
+        check.dialectName('the target dialect')(to);
         return wasm.convert(body, from, to, options);
       });
     },

@@ -170,7 +170,8 @@ export declare function sessionTransport<Message extends UIMessageShape = any, T
  *  (who reconnects; 204 if nothing is under way) and `POST …/[id]/stop` (204; 202 for "asked"). It does what
  *  `sessionTransport` does, for the session that `session` opens, which may also return a response, such as 401. Any
  *  process with the same store may get the request. An error of the store is answered with its code and text and the
- *  status 500, a body that is none of `useChat` with 400; other errors reject. */
+ *  status 500, a body that is none of `useChat` with 400; other errors reject. A request of node:http or Express is
+ *  `config_invalid`: make a `Request` of it. */
 export declare function chatHandler<Message extends UIMessageShape = any, Tools extends ToolsShape = any>(
   options: ServedChatOptions<Message, Tools> & {
     /** `id`: that of the chat. Check here that the request may have it. */

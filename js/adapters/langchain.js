@@ -5,6 +5,14 @@ import { RethreadError } from '../error.js';
 import { appendedMessages, pairedMessages, readConversation } from './langchain/messages.js';
 import { changeSession, readMessages } from './session-messages.js';
 
+function checkList(messages, method) {
+  if (Array.isArray(messages)) return;
+  throw new RethreadError(
+    'invalid_input',
+    `\`${method}\` takes a list of messages: \`[message]\`; for one there is \`addMessage\``,
+  );
+}
+
 class SessionChatMessageHistory extends BaseListChatMessageHistory {
   lc_namespace = ['rethread', 'langchain'];
   #session;
@@ -30,6 +38,7 @@ class SessionChatMessageHistory extends BaseListChatMessageHistory {
   }
 
   async addMessages(added) {
+    checkList(added, 'addMessages');
     if (!added.length) return;
     if (!added.some((message) => message?.getType?.() === 'tool')) {
       await this.#session.append(appendedMessages(added, new Set()));
@@ -40,6 +49,7 @@ class SessionChatMessageHistory extends BaseListChatMessageHistory {
   }
 
   async addMissing(messages) {
+    checkList(messages, 'addMissing');
     const unnamed = messages.findIndex((message) => typeof message?.id !== 'string' || !message.id);
     if (unnamed >= 0) {
       throw new RethreadError('invalid_input', `\`addMissing\` compares ids, and message ${unnamed} has none`);

@@ -37,7 +37,8 @@ export interface AgentsSession extends SdkSession {
    *  })` goes on: no stored result is lost, and no function tool that was started runs again. A call whose process died
    *  in its tool gets the result "interrupted, may have run". Tools for shell, computer and patches, tools of MCP
    *  servers and `handoff(…)` objects are not watched: they may run again, and their results are stored with the next
-   *  request. An agent with a model's name needs `modelProvider`. */
+   *  request. An agent with a model's name needs `modelProvider`. One durable agent has one session: a run of it with
+   *  another one, or without one, rejects with `config_invalid`, and nothing of it is stored here or sent. */
   durable<A extends Agent<any, any>>(agent: A, options?: { modelProvider?: ModelProvider }): A;
 }
 

@@ -12,14 +12,15 @@ export { cureOf } from './rule-search.js';
 
 /** The page of the findings that are about no rule of a provider. */
 const FINDINGS = 'findings';
+const RULES = new URL('../../docs/rules', import.meta.url);
 const pageOf = (dialect) => new URL(`../../docs/rules/${dialect}.md`, import.meta.url);
 
 const pages = new RulePages(DIALECTS, (name) => readFileSync(pageOf(name), 'utf8'));
 const sectionsOf = (name) => pages.sectionsOf(name);
 
-/** The page of a dialect in the installed package, as a path. */
-function pagePath(dialect) {
-  const file = fileURLToPath(pageOf(dialect));
+/** A page in the installed package, or their folder, as a path. */
+function pathOf(url) {
+  const file = fileURLToPath(url);
   const relative = path.relative(process.cwd(), file);
   return relative.startsWith('..') ? file : relative;
 }
@@ -32,7 +33,7 @@ export function seeAlso(findings, dialect) {
   if (!codes.length) return [];
   return [
     ...codes.map((code) => `see: npx rethread explain ${code} --dialect ${dialect}`),
-    `rules: ${pagePath(dialect)}`,
+    `rules: ${pathOf(pageOf(dialect))}`,
   ];
 }
 
@@ -68,7 +69,7 @@ export function explanation(asked, dialect) {
     const isCode = /^[a-z_]+$/.test(asked);
     if (!isCode)
       throw new Misuse(
-        `this sentence is not known: "${shortened(asked)}"${dialect ? ` of ${dialect}` : ''}; docs/rules in the package has what is`,
+        `this sentence is not known: "${shortened(asked)}"${dialect ? ` of ${dialect}` : ''}; pass the whole message, or the JSON of the error; the rules are in ${pathOf(dialect ? pageOf(dialect) : RULES)}`,
       );
     const known = [...new Set(sections.flatMap(([, rules]) => [...rules.keys()]))].sort();
     throw new Misuse(

@@ -278,8 +278,22 @@ async function explain(words, values, { stdin, stdout }) {
   return 0;
 }
 
+/** What to do in place of a command that there is not. */
+const UNKNOWN = {
+  heal: 'requests that a provider refused are healed as they are sent, by `repairing()` of "rethread/fetch" or `heal` of "rethread"; `explain` knows the sentence of the refusal',
+};
+
+function checkCommand(name) {
+  if (Object.hasOwn(COMMANDS, name)) return;
+  const advice = Object.hasOwn(UNKNOWN, name) ? `: ${UNKNOWN[name]}` : '';
+  throw new Misuse(`"${name}" is not a command${advice}; use ${oneOf(Object.keys(COMMANDS))}`);
+}
+
 async function run(args, io) {
   const { values, positionals } = argumentsOf(args);
+  const [name, ...given] = positionals;
+  // The help is that of all commands.
+  if (name !== undefined) checkCommand(name);
   if (values.help) {
     io.stdout.write(HELP);
     return 0;
@@ -289,10 +303,7 @@ async function run(args, io) {
     io.stdout.write(`${version}\n`);
     return 0;
   }
-  const [name, ...given] = positionals;
   if (name === undefined) throw new Misuse(`pass a command: ${oneOf(Object.keys(COMMANDS))}`);
-  if (!Object.hasOwn(COMMANDS, name))
-    throw new Misuse(`"${name}" is not a command; use ${oneOf(Object.keys(COMMANDS))}`);
   if (!given.length)
     throw new Misuse(
       name === 'explain'

@@ -35,6 +35,11 @@ const CHECKS = {
 
 /** The options with their defaults. Throws `config_invalid`. */
 export function checkedOptions(userOptions) {
+  if (typeof userOptions === 'function') reject('`repairing` takes options: `repairing({ fetch })`');
+  // As a `fetch`, it gets an address or a `Request`.
+  const { href, headers } = Object(userOptions);
+  if (typeof userOptions === 'string' || typeof href === 'string' || typeof headers?.get === 'function')
+    reject('`repairing` is not a `fetch`, it returns one: pass `fetch: repairing()`');
   if (typeof userOptions !== 'object' || userOptions === null) reject('the options of `repairing` must be an object');
   /** @type {any} */
   const options = { mode: 'repair', heal: true };

@@ -130,7 +130,8 @@ export type PrefixChange =
 export function init(source?: WasmSource, options?: { stores?: WasmSource }): Promise<void>;
 
 /** Returns the problems of a body. If none has severity "error", the provider accepts the order and the pairing of its
- *  messages. Content never makes it throw. Throws `not_initialized` in a browser before `await init()`. */
+ *  messages. Content never makes it throw. Throws `not_initialized` in a browser before `await init()`, and
+ *  `invalid_input` for what is no body, such as `undefined` or a promise: so do `repair`, `heal` and `convert`. */
 export function validate(body: WireInput, dialect: Dialect): Finding[];
 
 export interface RepairOptions {

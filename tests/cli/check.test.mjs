@@ -193,6 +193,29 @@ describe('r54_misuse: the exit code is 2, with a message that says what to do', 
   }
 });
 
+test('r54_heal is no command, which says what heals, and an unknown one has no help', async () => {
+  for (const args of [['heal', 'clean.json'], ['heal'], ['heal', '--help']]) {
+    const { code, out, err } = await rethread(args);
+    assert.deepEqual([code, out], [2, '']);
+    assert.match(
+      err,
+      /"heal" is not a command: .*`repairing\(\)` of "rethread\/fetch".*`explain` knows the sentence.*use check, repair/,
+    );
+  }
+  for (const args of [
+    ['chekc', '--help'],
+    ['chekc', '-h'],
+    ['chekc', '--version'],
+  ]) {
+    const { code, out, err } = await rethread(args);
+    assert.deepEqual([code, out], [2, '']);
+    assert.match(err, /^rethread: "chekc" is not a command; use check, repair, convert or explain\n/);
+  }
+  const { code, out } = await rethread(['check', '--help']);
+  assert.equal(code, 0);
+  assert.match(out, /^Usage: /);
+});
+
 test('r54_--help and --version print to standard output', async () => {
   const help = await rethread(['--help']);
   assert.deepEqual([help.code, help.err], [0, '']);

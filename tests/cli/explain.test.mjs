@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { test } from 'node:test';
 import { heal } from '../../js/entry/formats-node.js';
 import { rethread } from './run.mjs';
@@ -34,7 +35,12 @@ test('r66 explain of an unknown code lists the codes', async () => {
 test('r66 a sentence that is in no table is not known, and a word is no part of a sentence', async () => {
   const { code, out, err } = await rethread(['explain', 'You exceeded your current quota.']);
   assert.deepEqual([code, out], [2, '']);
-  assert.match(err, /this sentence is not known: "You exceeded your current quota\."/);
+  assert.match(
+    err,
+    /this sentence is not known: "You exceeded your current quota\."; pass the whole message, or the JSON of the error; the rules are in docs\/rules\n/,
+  );
+  const elsewhere = await rethread(['explain', 'No such thing at all.', '-d', 'gemini'], { cwd: tmpdir() });
+  assert.match(elsewhere.err, /of gemini; pass the whole message.*; the rules are in \/.*\/docs\/rules\/gemini\.md\n/);
   assert.ok(!err.includes('dangling_call'));
   assert.deepEqual(await rethread(['explain', 'thinking']).then(({ code, out }) => [code, out]), [2, '']);
 });

@@ -320,3 +320,21 @@ describe('r64: reports', () => {
     repairing({ mode: undefined, dialect: undefined, fetch: undefined });
   });
 });
+
+describe('r64: repairing that is not called, or called with a fetch', () => {
+  test('r64 as a `fetch`, it says that it is to be called', () => {
+    for (const address of [OPENAI, new URL(OPENAI), new Request(OPENAI, post())])
+      assert.throws(() => repairing(/** @type {any} */ (address), post()), {
+        code: 'config_invalid',
+        message: '`repairing` is not a `fetch`, it returns one: pass `fetch: repairing()`',
+      });
+  });
+
+  test('r64 a `fetch` in place of the options is to be an option', () => {
+    assert.throws(() => repairing(/** @type {any} */ (fetch)), {
+      code: 'config_invalid',
+      message: '`repairing` takes options: `repairing({ fetch })`',
+    });
+    assert.throws(() => repairing(/** @type {any} */ ({ url: OPENAI })), /`url` is not an option of `repairing`/);
+  });
+});

@@ -54,7 +54,7 @@ setTracingDisabled(true);
 const memory = { open, sqlite: () => 'memory' };
 
 test('r53 docs/openai-agents.md: a stored chat in ten lines, an approval, and compaction by OpenAI', async () => {
-  const [start, wrapped, goOn, approval, , compaction] = blocks('openai-agents');
+  const [start, wrapped, goOn, perRequest, approval, , compaction] = blocks('openai-agents');
   assert.ok(start.source.trim().split('\n').filter(Boolean).length <= 10);
   const pay = { type: 'function_call', callId: 'a', name: 'pay', status: 'completed', arguments: '{}' };
   const OpenAIProvider = providerOf([[said('Nothing.')], [pay], [said('Paid.')]]);
@@ -87,6 +87,15 @@ test('r53 docs/openai-agents.md: a stored chat in ten lines, an approval, and co
   await assert.rejects(runBlocks([start, wrapped], { ...values, OpenAIProvider: providerOf([[said('Hi.')]]) }, []), {
     message: 'session.getItems is not a function',
   });
+  const answers = { ...values, OpenAIProvider: providerOf([[said('Nothing.')], [said('One.')], [said('Two.')]]) };
+  const { answer, store } = await runBlocks([start, perRequest], answers, ['answer', 'store']);
+  for (const [id, text] of [
+    ['chat-3', 'One.'],
+    ['chat-4', 'Two.'],
+  ]) {
+    assert.equal((await answer(id, 'Hi')).finalOutput, text);
+    assert.equal((await agentsSession(await store.session(id)).getItems()).length, 2);
+  }
   await done.compacted.addItems(await done.history.getItems());
   assert.equal(await done.compacted.runCompaction({}), null);
   assert.ok(await done.compacted.runCompaction({ force: true }));
@@ -97,7 +106,7 @@ test('r53 docs/openai-agents.md: a stored chat in ten lines, an approval, and co
 });
 
 test('r18 r53 docs/openai-agents.md: a tool of once has its call once, and an error of its own text', async () => {
-  const [start, , , , tools] = blocks('openai-agents');
+  const [start, , , , , tools] = blocks('openai-agents');
   const asked = {
     type: 'function_call',
     callId: 'a',

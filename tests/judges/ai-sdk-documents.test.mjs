@@ -15,7 +15,7 @@ import { Server, pageOf, step, text, whole } from './ai-sdk-page.mjs';
 const AsyncFunction = (async () => {}).constructor;
 const { fromModelMessages, fromUIMessages, loadUIMessages, toUIMessages, withSession } = adapter;
 const page = readFileSync(new URL('../../docs/ai-sdk.md', import.meta.url), 'utf8');
-const [chatBlock, serverBlock, routeBlock, loopBlock, resumeBlock, nextBlock, messagesBlock] = blocksOf(page);
+const [chatBlock, serverBlock, routeBlock, , loopBlock, resumeBlock, nextBlock, messagesBlock] = blocksOf(page);
 
 /** Runs a block with these names; returns the values of the names in `results`. */
 const run = (block, names, results) =>

@@ -171,6 +171,20 @@ describe('r53 a chat message history of LangChain', () => {
     assert.deepEqual(second.tool_calls, [call('call_1', { city: 'Rome' })]);
     assert.ok(AIMessage.isInstance(second));
     await assert.rejects(history.addMessage(new RemoveMessage({ id: 'a' })), { code: 'invalid_input' });
+    const before = await history.getMessages();
+    for (const method of ['addMessages', 'addMissing'])
+      for (const one of [new HumanMessage('Hi'), 'Hi', undefined, {}])
+        await assert.rejects(history[method](one), {
+          code: 'invalid_input',
+          message: `\`${method}\` takes a list of messages: \`[message]\`; for one there is \`addMessage\``,
+        });
+    for (const one of [{ role: 'user', content: 'Hi' }, ['human', 'Hi'], 'Hi', null])
+      await assert.rejects(history.addMessages([new HumanMessage('a'), one]), {
+        code: 'invalid_input',
+        message:
+          /^a history keeps messages of LangChain, such as `new HumanMessage\("Hi"\)`.*coerceMessageLikeToMessage/,
+      });
+    assert.deepEqual(await history.getMessages(), before, 'nothing is stored');
     assert.equal((await history.getMessages()).length, 3);
   });
 

@@ -403,6 +403,7 @@ describe('r18 r38 r53 calls of once in a fork', () => {
   for (const [kind, durable] of Object.entries(runs)) {
     test(`r18 r38 r53 a call that a ${kind} run resumes in a fork gets the result of its parent`, async () => {
       const [main, fork] = await openings(2);
+      const histories = new Map([main, fork].map((session) => [session, agentsSession(session)]));
       const ends = [];
       const execute = () => new Promise((resolve) => ends.push(resolve));
       const agentOf = (session, model) => {
@@ -416,15 +417,15 @@ describe('r18 r38 r53 calls of once in a fork', () => {
         });
         const agent = new Agent({ name: 'A', model, tools: [mail] });
         const isDurable = durable.includes(session === main ? 'main' : 'fork');
-        return isDurable ? agentsSession(session).durable(agent) : agent;
+        return isDurable ? histories.get(session).durable(agent) : agent;
       };
       const resume = async (agent, session, saved) => {
         const state = await RunState.fromString(agent, saved);
         for (const interruption of state.getInterruptions()) state.approve(interruption);
-        return new Runner().run(agent, state, { session: agentsSession(session) });
+        return new Runner().run(agent, state, { session: histories.get(session) });
       };
       const agent = agentOf(main, new ScriptedModel([[mailed, said('One moment.')], [said('done')]]));
-      const waiting = await new Runner().run(agent, 'q', { session: agentsSession(main) });
+      const waiting = await new Runner().run(agent, 'q', { session: histories.get(main) });
       const saved = waiting.state.toString();
       await showFork(main, fork);
       const done = resume(agent, main, saved);

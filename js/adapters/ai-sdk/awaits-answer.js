@@ -3,12 +3,12 @@
 import { RethreadError } from '../../error.js';
 import { readMessages } from '../session-messages.js';
 import { heldAnswer, isUnderWay } from './answer-hold.js';
-import { checkSession } from './durable-tools.js';
 import { loadUIMessages } from './load.js';
 import { arriving } from './marks.js';
 import { readEntries } from './read.js';
 import { isToolPart, nameOf } from './tools.js';
 import { liveAnswerOf } from './under-way.js';
+import { checkSession } from './session-argument.js';
 
 /** Statuses of an answer that others than the model have ended. */
 const CUT = ['stopped', 'failed', 'streaming'];

@@ -4,6 +4,7 @@ import { RethreadError } from '../../error.js';
 import { Session } from '../../session.js';
 import { INTERRUPTED } from '../interrupted.js';
 import { findCall, lostCalls, resultOfCall, startItems, storeLost, storeResult } from './calls.js';
+import { checkSession } from './session-argument.js';
 import { liveAnswerOf, untilStored } from './under-way.js';
 import { isSameJson, plain } from '../plain.js';
 import { storedChat } from './stored-chat.js';
@@ -138,7 +139,11 @@ const messageOfError = (error) => (error instanceof Error ? error.message : text
 function checkedOptions(tools, options) {
   const { onInterrupted = {}, ...unknown } = options;
   const [name] = Object.keys(unknown);
-  if (name !== undefined) throw new RethreadError('config_invalid', `\`durableTools\` has no option ${name}`);
+  if (name !== undefined)
+    throw new RethreadError(
+      'config_invalid',
+      `\`${name}\` is not one of the options of \`durableTools\`: onInterrupted`,
+    );
   for (const [tool, word] of Object.entries(onInterrupted)) {
     if (!Object.hasOwn(tools, tool)) throw new RethreadError('config_invalid', `there is no tool ${tool}`);
     if (!ON_INTERRUPTED.includes(word))
@@ -156,12 +161,6 @@ const optionsOfDurable = new WeakSet();
 /** The names of the durable ones among the tools of a model's request. @returns {Set<string>} */
 export const durableNames = (tools) =>
   new Set((tools ?? []).filter((tool) => optionsOfDurable.has(tool.providerOptions)).map(({ name }) => name));
-
-/** @param {any} session */
-export function checkSession(session, what) {
-  if (typeof session?.append === 'function') return;
-  throw new RethreadError('config_invalid', `\`${what}\` takes a session: \`await store.session(id)\``);
-}
 
 /** @param {any} tools @param {any} session @param {any} [options] @returns {any} */
 export function durableTools(tools, session, options = {}) {

@@ -3,7 +3,7 @@
 
 import { RethreadError } from '../../error.js';
 import { findCall, resultItems, storeResult } from './calls.js';
-import { checkSession, durableNames } from './durable-tools.js';
+import { durableNames } from './durable-tools.js';
 import { newAnswer, newId } from './ids.js';
 import { ModelAnswer } from './model-answer.js';
 import { isSame, plain } from '../plain.js';
@@ -11,6 +11,7 @@ import { repairedPrompt, resultOf, uiParts } from './prompt.js';
 import { messageOf } from './read.js';
 import { storedChat } from './stored-chat.js';
 import { beginAnswer, liveAnswerOf } from './under-way.js';
+import { checkSession } from './session-argument.js';
 
 const resultsOf = (prompt) =>
   prompt.flatMap(({ role, content }) =>

@@ -6,10 +6,12 @@ import { replayed } from './changes.js';
 import { arriving } from './marks.js';
 import { readablePart } from './parts.js';
 import { messageOf, readEntries } from './read.js';
+import { checkSession } from './session-argument.js';
 import { withClosedCalls } from './transport.js';
 
 /** @type {typeof import('../ai-sdk.d.ts').loadUIMessages} */
 export async function loadUIMessages(session, { ai } = {}) {
+  checkSession(session, 'loadUIMessages');
   await followBranch(session);
   const { messages: stored } = await readMessages(session);
   const entries = readEntries(stored);

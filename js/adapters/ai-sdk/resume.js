@@ -1,8 +1,9 @@
 // The stored messages of a chat whose process ended, for a loop that goes on.
 
 import { RethreadError } from '../../error.js';
-import { checkSession, settleCalls } from './durable-tools.js';
+import { settleCalls } from './durable-tools.js';
 import { loadUIMessages } from './load.js';
+import { checkSession } from './session-argument.js';
 
 /** @type {typeof import('../ai-sdk.d.ts').resumeUIMessages} */
 export async function resumeUIMessages(session, { tools, ...options } = {}) {

@@ -3,7 +3,7 @@
 import { RethreadError } from '../../error.js';
 import { AnswerHold, followBranch, heldAnswer, isUnderWay, stopElsewhere } from './answer-hold.js';
 import { BySession } from './by-session.js';
-import { checkSession, durableTools, leaveCalls, settleCalls } from './durable-tools.js';
+import { durableTools, leaveCalls, settleCalls } from './durable-tools.js';
 import { followedAnswer } from './followed-answer.js';
 import { newAnswer, newId } from './ids.js';
 import { LiveAnswer, errorText } from './live-answer.js';
@@ -12,6 +12,7 @@ import { storedChat } from './stored-chat.js';
 import { continuedMessage, PassingAnswer, withClosedCalls } from './transport.js';
 import { liveAnswers } from './under-way.js';
 import { checkedMessages } from './write.js';
+import { checkSession } from './session-argument.js';
 
 /** Answers that have ended and are not stored yet. @type {BySession<Map<any, any>>} */
 const unstored = new BySession();
@@ -166,7 +167,13 @@ async function answered(session, options, { messages, ...request }) {
 function checkedOptions(options, what) {
   const { answer, tools, onInterrupted, ...unknown } = isObject(options) ? options : {};
   const [name] = Object.keys(unknown);
-  if (name !== undefined) throw new RethreadError('config_invalid', `\`${what}\` has no option ${name}`);
+  if (name !== undefined) {
+    const known = [...(what === 'chatHandler' ? ['session'] : []), 'answer', 'tools', 'onInterrupted'];
+    throw new RethreadError(
+      'config_invalid',
+      `\`${name}\` is not one of the options of \`${what}\`: ${known.join(', ')}`,
+    );
+  }
   if (typeof answer !== 'function')
     throw new RethreadError('config_invalid', `\`${what}\` needs \`answer\`, a function`);
   if (tools !== undefined && !isObject(tools))
@@ -298,6 +305,18 @@ async function respond(options, open, request) {
   return responseOf(await answered(session, options, { messages, trigger, messageId, request, body: more }));
 }
 
+/** Rejects for what is no `Request`: a server that calls it so expects no `Response` either. */
+function checkRequest(request) {
+  const { url, method, headers, json } = Object(request);
+  const isRequest = typeof url === 'string' && typeof method === 'string' && typeof headers?.get === 'function';
+  if (isRequest && typeof json === 'function') return;
+  throw new RethreadError(
+    'config_invalid',
+    'what `chatHandler` returns takes a `Request` of the web platform, and resolves to a `Response`: for node:http and ' +
+      'Express see "In node:http and Express" in docs/ai-sdk.md; of the context of a framework pass the request, such as `c.req.raw` of Hono',
+  );
+}
+
 /** @param {any} given @returns {(request: Request) => Promise<Response>} */
 export function chatHandler(given) {
   const { session: open, ...rest } = isObject(given) ? given : {};
@@ -305,6 +324,7 @@ export function chatHandler(given) {
     throw new RethreadError('config_invalid', '`chatHandler` needs `session`, a function that opens a session by id');
   const options = checkedOptions(rest, 'chatHandler');
   return async (request) => {
+    checkRequest(request);
     try {
       return await respond(options, open, request);
     } catch (error) {

@@ -1,10 +1,12 @@
 // `withSession`: a chat transport that keeps a session.
 
+import { RethreadError } from '../../error.js';
 import { MessageAssembler } from './assembler.js';
 import { isRepeated, replayed } from './changes.js';
 import { newAnswer, newId } from './ids.js';
 import { checkedMessages } from './write.js';
 import { closedPart, isWithoutResult } from './tools.js';
+import { checkSession } from './session-argument.js';
 import { StoredChat } from './stored-chat.js';
 
 /** While text arrives, it is kept once in so many milliseconds. */
@@ -240,8 +242,18 @@ function passing(stream, answer, signal) {
   });
 }
 
+function checkTransport(transport) {
+  if (typeof transport?.sendMessages === 'function' && typeof transport.reconnectToStream === 'function') return;
+  throw new RethreadError(
+    'config_invalid',
+    'the first argument of `withSession` is a transport of `useChat`: `new DefaultChatTransport({ api: "/api/chat" })`; the second one is the session',
+  );
+}
+
 /** @type {typeof import('../ai-sdk.d.ts').withSession} */
 export function withSession(transport, session) {
+  checkTransport(transport);
+  checkSession(session, 'withSession');
   /** Of `ai` 6 or 7. @type {any} */
   const inner = transport;
   const chat = new StoredChat(session);

@@ -30,7 +30,13 @@ const DATA_URL = /^data:([^;,]*);base64,(.*)$/s;
 
 /** @returns {StoredMessage} */
 function storedOf(message) {
-  const type = message?.getType?.();
+  if (typeof message?.getType !== 'function') {
+    throw new RethreadError(
+      'invalid_input',
+      'a history keeps messages of LangChain, such as `new HumanMessage("Hi")`; for objects with a `role` there is `coerceMessageLikeToMessage` of "@langchain/core/messages"',
+    );
+  }
+  const type = message.getType();
   if (!Object.hasOwn(CLASSES, type ?? '')) {
     throw new RethreadError('invalid_input', `a history cannot keep a message of the type ${JSON.stringify(type)}`);
   }

@@ -9,6 +9,7 @@ import { RUN } from './history.js';
 import { resultItem } from './items.js';
 import { hasOpenCalls } from './pairs.js';
 import { storedItem } from './run-items.js';
+import { RunsOfSession } from './run-sessions.js';
 
 const isAgent = (value) => typeof value?.clone === 'function' && Array.isArray(value.tools);
 
@@ -129,13 +130,14 @@ async function invokeOnce(session, own, { run, call, invoke, isGuarded }) {
   return output;
 }
 
-function durableTool(tool, session) {
+function durableTool(tool, session, runs) {
   if (tool?.type !== 'function' || typeof tool.invoke !== 'function') return tool;
   // A guardrail may replace the output.
   const isGuarded = tool.outputGuardrails?.length > 0;
   const invoke = async (runContext, input, details) => {
     const call = details?.toolCall;
     if (typeof call?.callId !== 'string') return tool.invoke(runContext, input, details);
+    await runs.check(runContext);
     const run = session.runOf(runContext);
     const original = () => tool.invoke(runContext, input, details);
     return new ToolRun().perform((own) => invokeOnce(session, own, { run, call, invoke: original, isGuarded }));
@@ -184,6 +186,7 @@ function modelOf(agent, provider) {
 /** @param {any} agent @param {import('./session.js').AgentsSession} session @param {{ modelProvider?: any }} [options] */
 export function durableAgent(agent, session, options) {
   const copies = new Map();
+  const runs = new RunsOfSession(session);
   const durable = (original) => {
     const known = copies.get(original);
     if (known) return known;
@@ -196,11 +199,13 @@ export function durableAgent(agent, session, options) {
     );
     // A model is not told which run asks it; a run that goes on from a state may read no items before.
     const systemPrompt = copy.getSystemPrompt.bind(copy);
-    copy.getSystemPrompt = (runContext) => {
+    copy.on('agent_start', (runContext, _agent, input) => runs.hasBegun(runContext, input));
+    copy.getSystemPrompt = async (runContext) => {
+      await runs.check(runContext);
       session.runOf(runContext);
       return systemPrompt(runContext);
     };
-    copy.tools = original.tools.map((tool) => durableTool(tool, session));
+    copy.tools = original.tools.map((tool) => durableTool(tool, session, runs));
     copy.handoffs = original.handoffs.map((handoff) => (isAgent(handoff) ? durable(handoff) : handoff));
     return copy;
   };

@@ -9,6 +9,7 @@ import { HistoryStore } from './history-store.js';
 import { checkedItems } from './checked-items.js';
 import { newest, withoutOrphans } from './pairs.js';
 import { RunItems } from './run-items.js';
+import { sessionOfRun } from './run-sessions.js';
 
 async function digestOf(value) {
   const bytes = new TextEncoder().encode(canonicalJson(value));
@@ -79,7 +80,10 @@ export class AgentsSession {
   getItems(limit, runContext) {
     return this.store.queued(async () => {
       const history = await this.store.read();
-      if (isContext(runContext)) await this.store.completeStarts(history);
+      if (isContext(runContext)) {
+        sessionOfRun.set(runContext, this);
+        await this.store.completeStarts(history);
+      }
       const items = withoutOrphans(isContext(runContext) ? history.itemsOfRun : history.items);
       const read = limit === undefined ? items : limit > 0 ? newest(items, limit) : [];
       this.runOf(runContext).hasRead(read, history.blocks);

@@ -1,0 +1,85 @@
+// r53: an agent that is durable for one session, in runs of another one, and of none.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { Agent, MemorySession, Runner, RunState, setTracingDisabled } from '@openai/agents';
+import { open } from 'rethread';
+import { agentsSession } from 'rethread/openai-agents';
+import { call, lookTool, newSession, said, ScriptedModel, user } from './agents.mjs';
+
+setTracingDisabled(true);
+
+/** A durable agent of session a; `b` is another one. `wrap` makes the agent that is run. */
+async function twoSessions(answers, more, wrap = (agent) => agent) {
+  const store = await open();
+  const [a, b] = await Promise.all(['a', 'b'].map(async (id) => agentsSession(await store.session(id))));
+  const model = new ScriptedModel(answers);
+  const ran = [];
+  const agent = wrap(a.durable(new Agent({ name: 'A', model, tools: [lookTool(ran)], ...more })));
+  return { store, a, b, agent, model, ran };
+}
+
+const refused = (promise, words) =>
+  assert.rejects(promise, (error) => error.code === 'config_invalid' && words.test(error.message));
+
+async function finished(run) {
+  await run.completed;
+  return run;
+}
+
+describe('r53 one durable agent has one session', () => {
+  for (const stream of [false, true]) {
+    const begin = async (agent, input, session) =>
+      stream
+        ? finished(await new Runner().run(agent, input, { session, stream }))
+        : new Runner().run(agent, input, { session });
+
+    test(`r53 a run with another session is rejected, and neither stored nor sent${stream ? ', as a stream' : ''}`, async () => {
+      const { store, a, b, agent, model, ran } = await twoSessions([[call('c')], [said('done')], [said('own')]]);
+      await a.addItems([user('of a')]);
+      await refused(begin(agent, 'of b', b), /another session.*history\.durable\(agent\)/);
+      await refused(begin(agent, 'of b', agentsSession(await store.session('a'))), /another session/);
+      assert.deepEqual(await a.getItems(), [user('of a')]);
+      assert.deepEqual([model.requests, ran], [[], []]);
+      await begin(agent, 'of a, too', a);
+      assert.deepEqual(ran, ['look']);
+      assert.deepEqual(model.requests[0], [user('of a'), user('of a, too')]);
+    });
+
+    test(`r53 a run without its session is rejected, and neither stored nor sent${stream ? ', as a stream' : ''}`, async () => {
+      const { a, agent, model } = await twoSessions([[call('c')], [said('done')]]);
+      for (const stored of [[], [user('of a')]]) {
+        await a.addItems(stored);
+        await a.getItems();
+        for (const session of [undefined, new MemorySession()]) {
+          await refused(begin(agent, 'of b', session), /has not read its session.*session: history/);
+          await refused(begin(agent, [], session), /has not read its session/);
+        }
+        assert.deepEqual(await a.getItems(), stored);
+      }
+      assert.deepEqual(model.requests, []);
+    });
+  }
+
+  test('r53 an agent that hands a run of another session off to a durable one is rejected', async () => {
+    const handoff = { ...call('h'), name: 'transfer_to_A' };
+    const front = (agent) => new Agent({ name: 'F', model: new ScriptedModel([[handoff]]), handoffs: [agent] });
+    const { a, b, agent, model } = await twoSessions([[said('done')]], {}, front);
+    await refused(new Runner().run(agent, 'of b', { session: b }), /another session/);
+    assert.deepEqual([await a.getItems(), model.requests], [[], []]);
+  });
+
+  test('r53 a state that was stored when the model failed goes on in another process', async () => {
+    const { agents } = await newSession();
+    const model = new ScriptedModel([new Error('overloaded'), [call('c')], [said('done')]]);
+    const agent = agents.durable(new Agent({ name: 'A', model, tools: [lookTool([])] }));
+    const failed = await new Runner().run(agent, 'q', { session: agents, stream: true });
+    await assert.rejects(failed.completed, /overloaded/);
+    const again = await RunState.fromString(agent, failed.state.toString());
+    assert.equal((await new Runner().run(agent, again, { session: agents })).finalOutput, 'done');
+    assert.deepEqual(
+      (await agents.getItems()).map(({ type, role }) => role ?? type),
+      ['user', 'function_call', 'function_call_result', 'assistant'],
+    );
+  });
+});
