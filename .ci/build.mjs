@@ -17,7 +17,7 @@ import { bindgen, npm, rust } from './tools.mjs';
 
 const KB = 1024;
 /** Maximum brotli size of wasm and glue of the complete program together. A larger build fails. */
-export const BUDGET = 930 * KB;
+export const BUDGET = 950 * KB;
 
 const STAMP = 'dist/.stamp';
 const STORES_STAMP = 'dist/.stores-stamp';
