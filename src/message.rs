@@ -226,6 +226,12 @@ impl Message {
         matches!(self.role, Role::System | Role::Developer)
     }
 
+    /// Returns true for a part of an answer that its provider continues by a token.
+    #[must_use]
+    pub fn is_unfinished(&self) -> bool {
+        self.answer.as_ref().is_some_and(|answer| answer.continuation.is_some())
+    }
+
     /// Creates a message for one body. It has no id and no position.
     #[must_use]
     pub fn from_text(role: Role, text: &str) -> Self {
@@ -275,6 +281,9 @@ pub struct AnswerMeta {
     /// If the answer begins with what stands for all before it: the hash of the results that its request knew
     /// ([`History::late_results_hash`](crate::history::History::late_results_hash)).
     pub known_results: u64,
+    /// The token by which the provider continues the answer, of which this is a part (Gemini's interactions). The next
+    /// request of the run has it.
+    pub continuation: Option<String>,
 }
 encode_fields!(struct AnswerMeta {
     0 => model,
@@ -288,6 +297,7 @@ encode_fields!(struct AnswerMeta {
     8 => maker,
     9 => prefix,
     10 => known_results,
+    11 => continuation,
 });
 
 /// What a request contained before its answer, as hashes (R70). A provider that binds reasoning to what precedes it

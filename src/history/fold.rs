@@ -12,7 +12,7 @@ use super::summary_index::SummaryIndex;
 use crate::finding::FindingCode;
 use crate::id::{IdMap, Seed};
 use crate::json::Json;
-use crate::message::{Message, PartBody, Role};
+use crate::message::{Message, MessageStatus, PartBody, Role};
 use crate::tool::{InvocationStatus, ToolInvocation};
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -374,6 +374,14 @@ impl History {
         let Some(message) = at.and_then(|at| self.messages.get_mut(at)) else { return };
         message.metadata = annotation.metadata;
         *self.annotations.get_or_insert(&annotation.message, 0) += 1;
+    }
+
+    /// Gives a message another status. A message that is not here changes nothing.
+    pub fn set_status(&mut self, message: &str, status: MessageStatus) {
+        let at = self.message_at.get(message).copied();
+        if let Some(message) = at.and_then(|at| self.messages.get_mut(at)) {
+            message.status = status;
+        }
     }
 
     /// Returns the number of annotations that a message has got: it tells whether its metadata changed.

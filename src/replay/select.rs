@@ -54,7 +54,9 @@ pub(super) fn select<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> Re
             }
         }
     }
-    messages.extend(late_results.unplaced());
+    if !input.delta.is_some_and(Delta::continues_answer) {
+        messages.extend(late_results.unplaced());
+    }
     if let Some(delta) = input.delta {
         messages.sort_by_key(|draft| place_in_delta(delta, draft, keeps_open));
     }

@@ -26,6 +26,10 @@ pub(super) fn take_stored_results(turn: &mut RunData, history: &History) {
 
 /// Records which late results end the body that was built.
 pub(super) fn prepare_late_results(turn: &mut RunData, history: &History) {
+    if turn.continued_mark().is_some() {
+        // A request that continues an answer of the service has nothing else.
+        return turn.set_late_results(Vec::new());
+    }
     let is_held = turn.setup().owner == StateOwner::Caller;
     let unplaced = unplaced_results(turn.live(), Some(history).filter(|_| !is_held));
     turn.set_late_results(unplaced);

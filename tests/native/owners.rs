@@ -8,6 +8,7 @@ mod conflicts;
 mod conversation_interleavings;
 mod erasures;
 mod filters;
+mod interaction_hops;
 mod interaction_interleavings;
 mod interactions;
 mod lost_chains;

@@ -113,6 +113,7 @@ fn message() -> Message {
             maker: None,
             prefix: None,
             known_results: 0,
+            continuation: None,
         })),
         dialect: Some(Dialect::Anthropic),
         template: Some(template()),

@@ -1,6 +1,7 @@
 //! Gemini's Interactions API: a conversation is a list of steps.
 
 mod content;
+mod continuation;
 mod decode;
 mod encode;
 mod generation_config;

@@ -7,7 +7,7 @@ use crate::provider::request::{Parameter, left_out, nested_schema, stop_list};
 use crate::provider::spec::{DefaultsContext, ParameterCodec, TranslateForeign};
 
 /// The member that has the service work on an answer when nobody reads it.
-const BACKGROUND: &str = "background";
+pub(super) const BACKGROUND: &str = "background";
 
 impl ParameterCodec for Interactions {
     /// As in the types of @google/genai 3.1.0. What is missing here has another meaning or other values. The service

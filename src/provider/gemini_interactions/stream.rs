@@ -13,6 +13,7 @@
 
 mod step;
 
+use super::continuation::{CONTINUATION_TOKEN, REQUIRES_CONTINUATION};
 use super::step::USER_INPUT;
 use crate::json::{ArrayWriter, Json, JsonKind, JsonRef};
 use crate::message::Usage;
@@ -138,7 +139,7 @@ const STATUSES: [&str; 9] = [
     "incomplete",
     "queued",
     "requires_action",
-    "requires_continuation",
+    REQUIRES_CONTINUATION,
 ];
 
 /// Returns true for an interaction, which has a status. With `"store":false` it has no `id` (vercel/ai,
@@ -189,12 +190,21 @@ impl InteractionsAssembler {
         let status = status.as_deref().filter(|status| !status.is_empty()).unwrap_or(named);
         self.reported = match status {
             "completed" | "requires_action" => Some(AnswerStatus::Complete),
-            "incomplete" | "budget_exceeded" | "requires_continuation" => Some(AnswerStatus::Incomplete),
+            "incomplete" | "budget_exceeded" | REQUIRES_CONTINUATION => Some(AnswerStatus::Incomplete),
             _ => None,
         };
         if self.reported.is_some() {
             self.meta.finish_reason = Some(status.to_owned());
         }
+        self.read_token(status, interaction);
+    }
+
+    /// Reads the token of an answer that it continues. One before the end is a checkpoint of a stream, and the end says
+    /// whether there is one.
+    fn read_token(&mut self, status: &str, interaction: JsonRef<'_>) {
+        let is_paused = status == REQUIRES_CONTINUATION;
+        let token = is_paused.then(|| interaction.text(CONTINUATION_TOKEN)).flatten();
+        self.meta.continuation = token.filter(|token| !token.is_empty()).map(Into::into);
     }
 
     fn start(&mut self, index: Option<u64>, step: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
@@ -267,6 +277,7 @@ impl InteractionsAssembler {
         }
         self.meta.update_usage(interaction.get("usage").and_then(read_usage), out);
         self.meta.finish_reason = Some(status.to_owned());
+        self.read_token(status, interaction);
         self.ended = match status {
             "failed" | "cancelled" => {
                 let error = error_of(interaction).or_else(|| self.error_of_step()).unwrap_or_else(|| {
