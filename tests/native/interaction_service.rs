@@ -4,9 +4,11 @@
 //! instructions and tools hold for one request, and without tools the model calls none. With `store: false` it keeps
 //! nothing, and the answer has no id.
 
+mod background;
 mod pauses;
 
 use super::scripted_host::Answer;
+use background::Works;
 use pauses::Pauses;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -35,6 +37,8 @@ pub struct InteractionService {
     pub status: Option<&'static str>,
     /// How it pauses answers.
     pub pauses: Pauses,
+    /// Answers in the background.
+    pub works: Works,
     pub script: Script,
     /// Streams the answers.
     pub stream: bool,
@@ -58,6 +62,7 @@ impl InteractionService {
             without_ids: false,
             status: None,
             pauses: Pauses::default(),
+            works: Works::default(),
             script: Box::new(script),
             stream: false,
             count: 0,
@@ -73,7 +78,7 @@ impl InteractionService {
     /// Answers a request.
     pub fn answer(&mut self, body: &Value) -> Answer {
         match self.accept(body) {
-            Ok(interaction) if self.stream => Answer::Bytes(streamed(&interaction, self.pauses.without_end)),
+            Ok(interaction) if self.stream => Answer::Bytes(streamed(&interaction, self.pauses.without_end).concat()),
             Ok(interaction) => Answer::Status(200, Vec::new(), interaction.to_string()),
             Err((status, error)) => {
                 self.refused.push(error["code"].as_str().map_or_else(|| error["code"].to_string(), Into::into));
@@ -264,25 +269,35 @@ pub fn rounds(count: usize) -> impl FnMut(&[Value]) -> Result<String, Vec<(Strin
     }
 }
 
+/// The deltas of a text.
+fn halves(content: &Value) -> Vec<Value> {
+    let text = content["text"].as_str().unwrap();
+    let (first, second) = text.split_at(text.len() / 2);
+    [first, second].map(|text| json!({ "type": "text", "text": text })).to_vec()
+}
+
 /// The events of a streamed interaction. `without_end`: a status update is the last one.
-fn streamed(interaction: &Value, without_end: bool) -> Vec<u8> {
-    let mut out = String::new();
+fn streamed(interaction: &Value, without_end: bool) -> Vec<Vec<u8>> {
+    let mut out = Vec::new();
     let mut event = |data: Value| {
-        out.push_str(&format!("event: {}\ndata: {data}\n\n", data["event_type"].as_str().unwrap()));
+        let event = format!("event: {}\ndata: {data}\n\n", data["event_type"].as_str().unwrap());
+        out.push(event.into_bytes());
     };
     let head = json!({ "id": interaction["id"], "status": "in_progress", "model": "m" });
     event(json!({ "event_type": "interaction.created", "interaction": head }));
     for (index, step) in interaction["steps"].as_array().unwrap().iter().enumerate() {
-        let (start, delta) = match step["type"].as_str() {
-            Some("model_output") => (json!({ "type": "model_output" }), step["content"][0].clone()),
+        let (start, deltas) = match step["type"].as_str() {
+            Some("model_output") => (json!({ "type": "model_output" }), halves(&step["content"][0])),
             Some("thought") => {
                 let signature = json!({ "type": "thought_signature", "signature": step["signature"] });
-                (json!({ "type": "thought" }), signature)
+                (json!({ "type": "thought" }), vec![signature])
             }
-            _ => (step.clone(), json!({ "type": "arguments_delta", "arguments": "{}" })),
+            _ => (step.clone(), vec![json!({ "type": "arguments_delta", "arguments": "{}" })]),
         };
         event(json!({ "event_type": "step.start", "index": index, "step": start }));
-        event(json!({ "event_type": "step.delta", "index": index, "delta": delta }));
+        for delta in deltas {
+            event(json!({ "event_type": "step.delta", "index": index, "delta": delta }));
+        }
         event(json!({ "event_type": "step.stop", "index": index }));
     }
     let update = |status: &Value, token: Value| {
@@ -294,11 +309,11 @@ fn streamed(interaction: &Value, without_end: bool) -> Vec<u8> {
         event(update(&json!("in_progress"), json!("checkpoint")));
         if without_end {
             event(update(&interaction["status"], token.clone()));
-            return out.into_bytes();
+            return out;
         }
     }
     let mut end = interaction.clone();
     end.as_object_mut().unwrap().remove("steps");
     event(json!({ "event_type": "interaction.completed", "interaction": end }));
-    out.into_bytes()
+    out
 }

@@ -9,7 +9,7 @@
 //! one again after a lost connection, and leaves agents and answers in the background to the service. No page says
 //! what a refused token is answered with.
 
-use super::parameters::BACKGROUND;
+use super::background;
 use super::service_state::{self, PREVIOUS_INTERACTION, STORE};
 use crate::json::{Json, JsonRef, ObjectWriter};
 use crate::provider::spec::{AnswerTokens, ContinuedAnswer, Pause, PausedTurns};
@@ -29,8 +29,7 @@ const OF_AGENT: [&str; 2] = ["agent", "agent_config"];
 
 fn continued(answer: &ContinuedAnswer<'_>) -> Option<Json> {
     let ContinuedAnswer { body, token, response } = *answer;
-    let is_true = |name: &str| body.find(name).and_then(JsonRef::as_bool) == Some(true);
-    let is_other = OF_AGENT.iter().any(|name| body.find(name).is_some()) || is_true(BACKGROUND);
+    let is_other = OF_AGENT.iter().any(|name| body.find(name).is_some()) || background::is_asked_for(body);
     // The same token once more would bring the same answer.
     if is_other || body.text(CONTINUATION_TOKEN).is_some_and(|sent| sent == token) {
         return None;

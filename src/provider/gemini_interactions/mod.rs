@@ -1,5 +1,6 @@
 //! Gemini's Interactions API: a conversation is a list of steps.
 
+mod background;
 mod content;
 mod continuation;
 mod decode;

@@ -1,5 +1,6 @@
 //! Gemini's Interactions API as a dialect.
 
+use super::background::BACKGROUND_ANSWERS;
 use super::content::CONTENT;
 use super::continuation::{CONTINUATION_TOKEN, PAUSED_TURNS};
 use super::service_state::{PREVIOUS_INTERACTION, SERVICE_STATE};
@@ -100,7 +101,7 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
     service_state: Some(SERVICE_STATE),
     provider_compaction: None,
     paused_turns: Some(PAUSED_TURNS),
-    resumable_answers: None,
+    resumable_answers: Some(BACKGROUND_ANSWERS),
     #[cfg(test)]
     recognition: super::recognition::RECOGNITION,
 };

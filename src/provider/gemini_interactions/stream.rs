@@ -13,9 +13,10 @@
 
 mod step;
 
+use super::background::is_pending;
 use super::continuation::{CONTINUATION_TOKEN, REQUIRES_CONTINUATION};
 use super::step::USER_INPUT;
-use crate::json::{ArrayWriter, Json, JsonKind, JsonRef};
+use crate::json::{ArrayWriter, Json, JsonKind, JsonRef, JsonStr};
 use crate::message::Usage;
 use crate::provider::stream::{
     AnswerBlock, AnswerReader, AnswerStatus, Assembled, LatestPositions, MetaMembers, ResponseMeta, StreamEvent,
@@ -102,6 +103,24 @@ impl AnswerReader for InteractionsAssembler {
         }
     }
 
+    fn read_rest(&mut self, body: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
+        if !is_interaction(body) {
+            return self.read_body(body);
+        }
+        if let Some(status) = body.text("status").filter(|status| is_pending(status)) {
+            // What was streamed of it stays, until all of it is there.
+            self.meta.finish_reason = Some(status.into());
+            return;
+        }
+        let shown = std::mem::take(self).text();
+        self.read_body(body);
+        let text = self.text();
+        if let Some(rest) = text.strip_prefix(&*shown).filter(|rest| !rest.is_empty()) {
+            out.push(StreamEvent::TextDelta(JsonStr::from_inside(rest)));
+        }
+        out.extend(self.meta.usage.map(StreamEvent::Usage));
+    }
+
     fn meta(&self) -> &ResponseMeta {
         &self.meta
     }
@@ -119,13 +138,12 @@ impl AnswerReader for InteractionsAssembler {
     fn assemble(&self, stopped: bool) -> Assembled {
         let status = self.status(stopped);
         let is_complete = status == AnswerStatus::Complete;
-        let (mut text, mut calls) = (String::new(), Vec::new());
+        let mut calls = Vec::new();
         let executed = self.executed_calls(is_complete);
         for step in &self.steps {
-            step.push_text(&mut text);
             calls.extend(step.assemble_call(is_complete).filter(|call| !executed.contains(&call.call_id)));
         }
-        self.meta.assembled(status, &text, calls, self.wire(is_complete))
+        self.meta.assembled(status, &self.text(), calls, self.wire(is_complete))
     }
 }
 
@@ -174,6 +192,13 @@ fn read_usage(usage: JsonRef<'_>) -> Option<Usage> {
 }
 
 impl InteractionsAssembler {
+    /// Returns the text so far, as the inside of a token.
+    fn text(&self) -> String {
+        let mut text = String::new();
+        self.steps.iter().for_each(|step| step.push_text(&mut text));
+        text
+    }
+
     /// Reads the members of an interaction that are known from its start.
     fn read_head(&mut self, interaction: JsonRef<'_>) {
         self.meta.set_id_and_model(interaction, &META_MEMBERS);

@@ -139,8 +139,6 @@ fn r22_r77_interactions_have_no_conversation_id_and_no_second_owner() {
     assert_eq!(rejected(conversation, r#"{"model":"m"}"#), ErrorCode::ConfigInvalid);
     // No later request could continue what is not kept.
     assert_eq!(rejected(automatic(), r#"{"model":"m","store":false}"#), ErrorCode::ConfigInvalid);
-    // An answer in the background is not picked up, so the conversation could not go on.
-    assert_eq!(rejected(automatic(), r#"{"model":"m","background":true}"#), ErrorCode::ConfigInvalid);
     let params = r#"{"model":"m","previous_interaction_id":"v1_1"}"#;
     assert_eq!(rejected(automatic(), params), ErrorCode::StateOwnerConflict);
     assert_eq!(rejected(StateOwner::Session, params), ErrorCode::StateOwnerConflict);
