@@ -5,7 +5,7 @@
 //! those of the end, and clients poll by the id or reconnect to a stream that broke; and `GetInteractionByIdRequest`
 //! of the SDK for JavaScript, with the query `stream` and `last_event_id`. `background` is "Input only": no answer
 //! has it. Not every event of a stream has an `event_id`, and streams that go on after one were reported to stand
-//! still (discuss.ai.google.dev/t/143099, 2026-05), so a stream is read from its start or not at all.
+//! still (discuss.ai.google.dev/t/143099, by 2026-05), so a stream is read from its start or not at all.
 
 use crate::clock::Ms;
 use crate::json::JsonRef;

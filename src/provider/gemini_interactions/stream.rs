@@ -221,15 +221,13 @@ impl InteractionsAssembler {
         if self.reported.is_some() {
             self.meta.finish_reason = Some(status.to_owned());
         }
-        self.read_token(status, interaction);
+        self.read_token(interaction);
     }
 
-    /// Reads the token of an answer that it continues. One before the end is a checkpoint of a stream, and the end says
-    /// whether there is one.
-    fn read_token(&mut self, status: &str, interaction: JsonRef<'_>) {
-        let is_paused = status == REQUIRES_CONTINUATION;
-        let token = is_paused.then(|| interaction.text(CONTINUATION_TOKEN)).flatten();
-        self.meta.continuation = token.filter(|token| !token.is_empty()).map(Into::into);
+    /// Reads the token by which the service continues the answer: that of the newest status, or none.
+    fn read_token(&mut self, interaction: JsonRef<'_>) {
+        let token = interaction.text(CONTINUATION_TOKEN).filter(|token| !token.is_empty());
+        self.meta.continuation = token.map(Into::into);
     }
 
     fn start(&mut self, index: Option<u64>, step: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
@@ -297,12 +295,13 @@ impl InteractionsAssembler {
         let status = interaction.text("status");
         let status = status.as_deref().filter(|status| !status.is_empty()).unwrap_or(default_status);
         let is_whole = matches!(status, "completed" | "requires_action");
-        if is_whole {
+        self.read_token(interaction);
+        // What follows a part of an answer has steps of its own.
+        if is_whole || status == REQUIRES_CONTINUATION && self.meta.continuation.is_some() {
             self.steps.iter_mut().for_each(|step| step.close(out));
         }
         self.meta.update_usage(interaction.get("usage").and_then(read_usage), out);
         self.meta.finish_reason = Some(status.to_owned());
-        self.read_token(status, interaction);
         self.ended = match status {
             "failed" | "cancelled" => {
                 let error = error_of(interaction).or_else(|| self.error_of_step()).unwrap_or_else(|| {

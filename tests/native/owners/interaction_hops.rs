@@ -4,7 +4,7 @@
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use super::automatic;
-use super::interactions::{ask, finish, history_of, interacting, restarts};
+use super::interactions::{INTERACTIONS, ask, finish, history_of, interacting, restarts};
 use super::scripted_host::*;
 use crate::interaction_service::{InteractionService, rounds, words_of};
 use rethread::error::ErrorCode;
@@ -452,6 +452,26 @@ fn r77_a_run_that_is_resumed_as_one_of_an_agent_says_that_nothing_continues_its_
         assert_eq!(outcome.error.unwrap().code, ErrorCode::ConfigInvalid);
         assert_eq!(service.requests.len(), 1);
     }
+}
+
+#[test]
+fn r77_a_part_ends_with_any_step_of_the_service() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let search = json!({ "type": "google_search_call", "id": "s1", "arguments": { "queries": ["x"] } });
+    let found = json!({ "type": "google_search_result", "call_id": "s1", "result": [] });
+    let said = json!({ "type": "model_output", "content": [{ "type": "text", "text": "It is there." }] });
+    let mut answers = [
+        json!({ "id": "", "status": "requires_continuation", "continuation_token": "t", "steps": [&search] }),
+        json!({ "id": "", "status": "completed", "steps": [&found, &said] }),
+    ]
+    .into_iter();
+    let outcome = host.ask(interacting("r1", StateOwner::Session), "Where?", |_| {
+        Answer::Status(200, Vec::new(), answers.next().unwrap().to_string())
+    });
+    assert_eq!((outcome.status, &*outcome.text.decode()), (RunStatus::Finished, "It is there."));
+    let body: Value = serde_json::from_slice(&host.render(INTERACTIONS).body).unwrap();
+    assert_eq!(body["input"].as_array().unwrap()[1..], [search, found, said]);
 }
 
 #[test]
