@@ -112,6 +112,13 @@ impl AnswerReader for InteractionsAssembler {
             self.meta.finish_reason = Some(status.into());
             return;
         }
+        let is_step = |step: &JsonRef<'_>| step.is_object() && !step.has_text("type", USER_INPUT);
+        let count = list_of(body).map_or(0, |steps| steps.items().filter(is_step).count());
+        if count < self.steps.len() {
+            // One that failed or was cancelled need not have what was streamed of it.
+            self.end(body, "completed", out);
+            return;
+        }
         let shown = std::mem::take(self).text();
         self.read_body(body);
         let text = self.text();

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::interaction_service::{InteractionService, words_of};
+use rethread::run::OnStop;
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
@@ -89,7 +90,39 @@ fn r18_r77_a_stream_of_an_interaction_that_breaks_is_completed_from_the_whole_on
             let outcome = outcome.unwrap();
             assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
             assert_eq!((text_of(&host), service.requests.len()), (STORY.to_owned(), 1), "{events}");
+            assert_eq!(outcome.text.decode(), STORY, "{events}");
             assert_eq!(history_of(&mut host), texts());
+        }
+    }
+}
+
+#[test]
+fn r18_r77_an_interaction_that_failed_without_its_steps_keeps_what_was_streamed_of_it() {
+    const CANCELLED: &str = r#"{"id":"v1_1","status":"cancelled","model":"m"}"#;
+    const FAILED: &str = r#"{"id":"v1_1","status":"failed","model":"m","steps":[],"error":{"code":13,"message":"x"}}"#;
+    const CUT: &str = r#"{"id":"v1_1","status":"incomplete","model":"m"}"#;
+    for (owner, _) in variants() {
+        for said in [CANCELLED, FAILED, CUT] {
+            let store = MemoryStore::default();
+            let mut service = story();
+            service.works.pace = 4;
+            let mut host = Host::open(&store, "s", "h");
+            host.start(RunSetup { on_stop: OnStop::Keep, ..in_background("r1", true, &owner) }, "One").unwrap();
+            let mut calls = 0;
+            let outcome = drive(&mut host, &mut service, |_| {
+                calls += 1;
+                match calls {
+                    1 => ALL,
+                    2 => Fate { events: Some(4), how: How::Breaks },
+                    _ => Fate { events: None, how: How::Says(said) },
+                }
+            });
+            let outcome = outcome.unwrap();
+            let status = if said == CUT { RunStatus::Finished } else { RunStatus::Failed };
+            assert_eq!(outcome.status, status, "{said}");
+            let shown = text_of(&host);
+            assert!(!shown.is_empty() && STORY.starts_with(&shown));
+            assert_eq!(history_of(&mut host).last(), Some(&format!("model: {shown}")), "{said} {owner:?}");
         }
     }
 }
