@@ -4,7 +4,8 @@ use super::entry::HistoryEntry;
 use super::fold::History;
 
 impl History {
-    /// Returns a history of the first messages, so many, with their calls as they are now.
+    /// Returns a history of the first `count` messages, with their calls as they are now, as the request had it that the
+    /// next message answers: of the late results that these messages do not list, those of the next one end it.
     #[must_use]
     pub fn beginning(&self, count: usize) -> Self {
         let mut beginning = Self::new(self.seed());
@@ -14,6 +15,8 @@ impl History {
                 beginning.apply(HistoryEntry::Invocation(call.clone()));
             }
         }
+        let end = self.messages().get(count).map(|next| next.late_results.clone()).unwrap_or_default();
+        beginning.set_end(end);
         beginning
     }
 }

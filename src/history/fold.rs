@@ -272,6 +272,11 @@ impl History {
         &self.late_results
     }
 
+    /// Sets which late results end the request of a turn that this is the beginning of.
+    pub(super) fn set_end(&mut self, invocations: Vec<String>) {
+        self.late_results.set_end(invocations);
+    }
+
     /// Returns the results that came after a later answer than that of their call.
     #[must_use]
     pub fn overtaken_results(&self) -> &OvertakenResults {

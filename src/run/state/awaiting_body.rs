@@ -39,7 +39,9 @@ pub fn begin_call(turn: &mut RunData, attempt: CallAttempt, context: &RunContext
 /// Builds the body from the replies so far; asks the application if a reducer needs another reply, or if it has a
 /// filter.
 pub fn build_body(turn: &mut RunData, plan: RenderPlan, context: &mut RunContext<'_>) -> NextState {
-    take_stored_results(turn, context.history);
+    if turn.open_parts().is_empty() {
+        take_stored_results(turn, context.history);
+    }
     let setup = turn.setup();
     let live = turn.live_of_request();
     let provider = next_provider(turn);
