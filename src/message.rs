@@ -281,9 +281,8 @@ pub struct AnswerMeta {
     /// If the answer begins with what stands for all before it: the hash of the results that its request knew
     /// ([`History::late_results_hash`](crate::history::History::late_results_hash)).
     pub known_results: u64,
-    /// The token by which the provider continues the answer, of which this is a part (Gemini's interactions). The next
-    /// request of the run has it.
-    pub continuation: Option<String>,
+    /// How the provider continues the answer, if this is a part of one that it has not finished (Gemini's interactions).
+    pub continuation: Option<Box<Continuation>>,
 }
 encode_fields!(struct AnswerMeta {
     0 => model,
@@ -298,6 +297,20 @@ encode_fields!(struct AnswerMeta {
     9 => prefix,
     10 => known_results,
     11 => continuation,
+});
+
+/// How a provider continues an answer. Only the next request of its run does that, while the part ends the turn.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Continuation {
+    /// The token that the request has.
+    pub token: String,
+    /// What the service has of the conversation, if it keeps it. It is no `service_mark` of the answer: any other
+    /// request would continue that, also one of an older build.
+    pub mark: Option<Box<ServiceMark>>,
+}
+encode_fields!(struct Continuation {
+    0 => token,
+    1 => mark,
 });
 
 /// What a request contained before its answer, as hashes (R70). A provider that binds reasoning to what precedes it

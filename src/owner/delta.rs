@@ -352,11 +352,12 @@ impl OwnerService<'_> {
             StateOwner::BegunConversation { .. } => history.chain_cut().max(history.own_from()),
             _ => history.chain_cut(),
         };
-        let end = history.messages().len();
-        let may_continue =
-            move |(index, message): &(usize, &Message)| !message.is_unfinished() || is_turn && index + 1 == end;
-        let messages = history.messages().iter().enumerate().rev().take_while(|(_, message)| message.seq >= cut);
-        let mut messages = messages.filter(may_continue);
+        let mut messages = history.messages().iter().enumerate().rev().take_while(|(_, message)| message.seq >= cut);
+        if let Some((index, part)) = messages.clone().next().filter(|_| is_turn)
+            && let Some(mark) = self.owner.mark_of_part(part).filter(|_| part.dialect == Some(self.dialect))
+        {
+            return Some((index, (part, mark)));
+        }
         if matches!(self.owner, StateOwner::BegunConversation { .. }) {
             // The conversation may have a request without an answer, of which another owner's answer then took the
             // place.

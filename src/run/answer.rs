@@ -8,7 +8,7 @@ use crate::clock::Ms;
 use crate::error::{Error, ErrorCode};
 use crate::history::{HistoryEntry, Incoming, IncomingCall, IncomingMessage, IncomingPart, JoinBase, Origin, join};
 use crate::json::JsonStr;
-use crate::message::{AnswerMeta, Message, MessageStatus, PartBody, Role, ServiceMark};
+use crate::message::{AnswerMeta, Continuation, Message, MessageStatus, PartBody, Role, ServiceMark};
 use crate::provider::{AnswerStatus, Assembled, AssembledCall, ProviderRequest, decode_answer, spec};
 use crate::tool::{Arguments, ToolInvocation};
 use std::borrow::Cow;
@@ -90,6 +90,10 @@ fn stamped_answer(
         ..Origin::default()
     };
     let (mut answer, mut calls) = (None, Vec::new());
+    let continuation = call.continuation.as_ref().map(|token| {
+        let mark = turn.service_mark(assembled.response_id.as_deref());
+        Box::new(Continuation { token: token.clone(), mark })
+    });
     let base = JoinBase::live(context.history, turn.live());
     for entry in join(base, vec![Incoming::Message(incoming)], &origin, context.ids).entries {
         match entry {
@@ -108,7 +112,7 @@ fn stamped_answer(
                     maker: Some(setup.provider.maker()),
                     prefix: turn.prefix_mark().filter(|_| has_reasoning(&message)),
                     known_results: if is_compacted { turn.history_choice().known_results() } else { 0 },
-                    continuation: call.continuation.clone(),
+                    continuation: continuation.clone(),
                 }));
                 answer = Some(message);
             }
@@ -136,7 +140,7 @@ fn service_mark(turn: &RunData, assembled: &Assembled, call: &AnsweredCall<'_>) 
     let is_whole = matches!(call.status, MessageStatus::Complete | MessageStatus::Truncated);
     let service = spec(turn.setup().provider.dialect).service_state.as_ref();
     let reason = assembled.finish_reason.as_deref().unwrap_or_default();
-    let is_link = call.continuation.is_some() || service.is_none_or(|service| (service.continues_after)(reason));
+    let is_link = service.is_none_or(|service| (service.continues_after)(reason));
     let mut mark = turn.service_mark(assembled.response_id.as_deref());
     if let Some(mark) = mark.as_mut().filter(|_| assembled.status == AnswerStatus::Refused) {
         mark.ends_chain =

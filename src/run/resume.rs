@@ -69,6 +69,7 @@ impl Run {
         turn.set_totals(totals);
         turn.set_request_delivery(delivery_of(may_have_sent, is_replay_safe));
         turn.keep_journal(records);
+        turn.report_truncated_part();
         if restarts_chain {
             turn.try_restart_chain();
         }

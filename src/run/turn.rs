@@ -36,7 +36,7 @@ mod drop_mark;
 mod outcome;
 mod second_results;
 
-pub(super) use continuation::text_of_last_answer;
+pub(super) use continuation::{TOKEN_REFUSED, text_of_last_answer};
 
 /// The data of a run, with its turn. The run's states change it, and own what only they need.
 pub(super) struct RunData {

@@ -10,6 +10,8 @@ mod erasures;
 mod filters;
 mod interaction_hops;
 mod interaction_interleavings;
+mod interaction_late_results;
+mod interaction_parts;
 mod interactions;
 mod lost_chains;
 mod other_runs;

@@ -10,7 +10,7 @@
 //! what a refused token is answered with.
 
 use super::background;
-use super::service_state::{self, PREVIOUS_INTERACTION, STORE};
+use super::service_state::{PREVIOUS_INTERACTION, STORE};
 use crate::json::{Json, JsonRef, ObjectWriter};
 use crate::provider::spec::{AnswerTokens, ContinuedAnswer, Pause, PausedTurns};
 
@@ -54,8 +54,7 @@ fn continued(answer: &ContinuedAnswer<'_>) -> Option<Json> {
     }))
 }
 
-/// An assumption: Google names the token, or refuses the interaction as that of any other request that continues it.
-fn is_refused(status: u16, code: &str, sentence: &str) -> bool {
-    let names_token = || sentence.to_ascii_lowercase().contains("continuation");
-    status == 400 && names_token() || service_state::refusal(status, code, sentence).is_some()
+/// An assumption: Google names the token.
+fn is_refused(status: u16, sentence: &str) -> bool {
+    status == 400 && sentence.to_ascii_lowercase().contains("continuation")
 }

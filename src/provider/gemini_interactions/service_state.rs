@@ -35,8 +35,8 @@ pub(super) const SERVICE_STATE: ServiceState = ServiceState {
 };
 
 /// Google's page has "a completed interaction" continued, its SDK (3.1.0) also one that is `incomplete` and one with
-/// calls. One with `requires_continuation` is continued by its token only; of `budget_exceeded`, and of what is not known, nothing is
-/// documented: the chain continues the answer before.
+/// calls. One with `requires_continuation` is continued by its token only; of `budget_exceeded`, and of what is not
+/// known, nothing is documented: the chain continues the answer before.
 fn continues_after(finish_reason: &str) -> bool {
     matches!(finish_reason, "completed" | "requires_action" | "incomplete")
 }

@@ -28,9 +28,9 @@ pub(crate) struct PausedTurns {
 pub(crate) struct AnswerTokens {
     /// Returns the body of the request that continues an answer; `None` if the provider does not continue it so.
     pub continued: fn(&ContinuedAnswer<'_>) -> Option<Json>,
-    /// Returns true for an error response, by its status, code and sentence, after which no later request continues the
-    /// answer by this token.
-    pub is_refused: fn(u16, &str, &str) -> bool,
+    /// Returns true for an error response, by its status and sentence, that refuses the token: no later request
+    /// continues the answer by it.
+    pub is_refused: fn(u16, &str) -> bool,
 }
 
 /// An answer that is continued by its token.

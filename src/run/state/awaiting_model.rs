@@ -343,7 +343,9 @@ impl AwaitingModel {
         } else {
             None
         };
-        if let (None, Some(next)) = (pause, Self::end_refused_continuation(turn, status, assembled)) {
+        if pause.is_none()
+            && let Some(next) = Self::end_refused_continuation(turn, status, assembled, refusal.is_some())
+        {
             return next;
         }
         if let (Some(refusal), None) = (refusal, pause)

@@ -1,5 +1,5 @@
-//! Answers on which the service works when nobody reads them: `"background": true`. It refuses what the real one
-//! refuses: an interaction that it does not have, and a background answer that is not stored.
+//! Answers on which the service works when nobody reads them: `"background": true`. It refuses an interaction that it
+//! does not have, as the real one, and a background answer that is not stored, as the real one is assumed to.
 
 use super::{InteractionService, invalid_request, streamed};
 use crate::background_service::{Reply, Serves};

@@ -266,7 +266,8 @@ fn r70_r67_records_of_answers_with_their_maker_and_prefix() {
     let entry = JournalEntry::Answered { message, invocations: Vec::new() };
     fixed("journal_answered_with_known_results", RecordKind::Journal, &entry);
     let mut message = super::message();
-    message.answer.as_mut().unwrap().continuation = Some("token".into());
+    let answer = message.answer.as_mut().unwrap();
+    answer.continuation = Some(Box::new(Continuation { token: "token".into(), mark: answer.service_mark.take() }));
     let entry = JournalEntry::Answered { message, invocations: Vec::new() };
     fixed("journal_answered_with_token", RecordKind::Journal, &entry);
     // {2: 7, 50: "x"}: a field of a newer build is skipped.

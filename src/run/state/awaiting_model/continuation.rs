@@ -5,7 +5,7 @@ use crate::finding::{Finding, FindingCode};
 use crate::json::JsonRef;
 use crate::provider::{Assembled, ContinuedAnswer, Pause, spec};
 use crate::run::next_state::{NextState, TurnEnd};
-use crate::run::turn::RunData;
+use crate::run::turn::{RunData, TOKEN_REFUSED};
 
 impl AwaitingModel {
     /// Returns what the provider expects after an answer, if it has paused it. One that it continues by a token only is
@@ -27,21 +27,21 @@ impl AwaitingModel {
     }
 
     /// Ends the turn with what has arrived of an answer, if the service does not continue it by its token any more: no
-    /// other request would get the rest. The refused one does not count as a model call.
+    /// other request would get the rest. The refused one does not count as a model call. `is_lost`: the service does not
+    /// continue the interaction that the request names.
     pub(super) fn end_refused_continuation(
         turn: &mut RunData,
         status: u16,
         assembled: &Assembled,
+        is_lost: bool,
     ) -> Option<NextState> {
         let last = turn.open_parts().last()?.id.clone();
         let tokens = spec(turn.setup().provider.dialect).paused_turns.as_ref()?.tokens.as_ref()?;
         let error = assembled.error.as_ref()?;
-        let code = error.code.as_deref().unwrap_or_default();
-        if !(tokens.is_refused)(status, code, &error.message) {
+        if !is_lost && !(tokens.is_refused)(status, &error.message) {
             return None;
         }
-        let text = "the service does not continue the answer by its token any more; what has arrived of it is stored as truncated";
-        let text = format!("{text}: {}", error.message);
+        let text = format!("{TOKEN_REFUSED}: {}", error.message);
         turn.uncount_model_call();
         turn.close_effects();
         turn.warn(Finding::warning(FindingCode::Interrupted, text).of_message(&last));
