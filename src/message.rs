@@ -281,7 +281,7 @@ pub struct AnswerMeta {
     /// If the answer begins with what stands for all before it: the hash of the results that its request knew
     /// ([`History::late_results_hash`](crate::history::History::late_results_hash)).
     pub known_results: u64,
-    /// How the provider continues the answer, if this is a part of one that it has not finished (Gemini's interactions).
+    /// How the provider continues the answer, if this is a part of one that is not finished (Gemini's interactions).
     pub continuation: Option<Box<Continuation>>,
 }
 encode_fields!(struct AnswerMeta {

@@ -112,16 +112,16 @@ impl AnswerReader for InteractionsAssembler {
             self.meta.finish_reason = Some(status.into());
             return;
         }
-        let is_step = |step: &JsonRef<'_>| step.is_object() && !step.has_text("type", USER_INPUT);
-        let count = list_of(body).map_or(0, |steps| steps.items().filter(is_step).count());
-        if count < self.steps.len() {
-            // One that failed or was cancelled need not have what was streamed of it.
-            self.end(body, "completed", out);
-            return;
+        let mut whole = Self::default();
+        whole.read_body(body);
+        let (shown, text) = (self.text(), whole.text());
+        let is_complete = whole.ended == Some(AnswerStatus::Complete);
+        if whole.steps.is_empty() || !is_complete && text.len() < shown.len() {
+            // One that failed, was cancelled or cut need not have what was streamed of it.
+            self.meta.error = None;
+            return self.end(body, "completed", out);
         }
-        let shown = std::mem::take(self).text();
-        self.read_body(body);
-        let text = self.text();
+        *self = whole;
         if let Some(rest) = text.strip_prefix(&*shown).filter(|rest| !rest.is_empty()) {
             out.push(StreamEvent::TextDelta(JsonStr::from_inside(rest)));
         }
