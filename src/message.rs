@@ -226,6 +226,12 @@ impl Message {
         matches!(self.role, Role::System | Role::Developer)
     }
 
+    /// Returns true for a part of an answer that its provider continues by a token.
+    #[must_use]
+    pub fn is_unfinished(&self) -> bool {
+        self.answer.as_ref().is_some_and(|answer| answer.continuation.is_some())
+    }
+
     /// Creates a message for one body. It has no id and no position.
     #[must_use]
     pub fn from_text(role: Role, text: &str) -> Self {
@@ -275,6 +281,8 @@ pub struct AnswerMeta {
     /// If the answer begins with what stands for all before it: the hash of the results that its request knew
     /// ([`History::late_results_hash`](crate::history::History::late_results_hash)).
     pub known_results: u64,
+    /// How the provider continues the answer, if this is a part of one that is not finished (Gemini's interactions).
+    pub continuation: Option<Box<Continuation>>,
 }
 encode_fields!(struct AnswerMeta {
     0 => model,
@@ -288,6 +296,21 @@ encode_fields!(struct AnswerMeta {
     8 => maker,
     9 => prefix,
     10 => known_results,
+    11 => continuation,
+});
+
+/// How a provider continues an answer. Only the next request of its run does that, while the part ends the turn.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Continuation {
+    /// The token that the request has.
+    pub token: String,
+    /// What the service has of the conversation, if it keeps it. It is no `service_mark` of the answer: any other
+    /// request would continue that, also one of an older build.
+    pub mark: Option<Box<ServiceMark>>,
+}
+encode_fields!(struct Continuation {
+    0 => token,
+    1 => mark,
 });
 
 /// What a request contained before its answer, as hashes (R70). A provider that binds reasoning to what precedes it

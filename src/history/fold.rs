@@ -12,7 +12,7 @@ use super::summary_index::SummaryIndex;
 use crate::finding::FindingCode;
 use crate::id::{IdMap, Seed};
 use crate::json::Json;
-use crate::message::{Message, PartBody, Role};
+use crate::message::{Message, MessageStatus, PartBody, Role};
 use crate::tool::{InvocationStatus, ToolInvocation};
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -272,6 +272,11 @@ impl History {
         &self.late_results
     }
 
+    /// Sets which late results end the request of a turn that this is the beginning of.
+    pub(super) fn set_end(&mut self, invocations: Vec<String>) {
+        self.late_results.set_end(invocations);
+    }
+
     /// Returns the results that came after a later answer than that of their call.
     #[must_use]
     pub fn overtaken_results(&self) -> &OvertakenResults {
@@ -374,6 +379,14 @@ impl History {
         let Some(message) = at.and_then(|at| self.messages.get_mut(at)) else { return };
         message.metadata = annotation.metadata;
         *self.annotations.get_or_insert(&annotation.message, 0) += 1;
+    }
+
+    /// Gives a message another status. A message that is not here changes nothing.
+    pub fn set_status(&mut self, message: &str, status: MessageStatus) {
+        let at = self.message_at.get(message).copied();
+        if let Some(message) = at.and_then(|at| self.messages.get_mut(at)) {
+            message.status = status;
+        }
     }
 
     /// Returns the number of annotations that a message has got: it tells whether its metadata changed.

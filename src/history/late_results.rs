@@ -22,6 +22,8 @@ pub struct LateResults {
     placed: BTreeMap<String, String>,
     /// The indexes of those that no message lists.
     unplaced: BTreeSet<usize>,
+    /// In the beginning of a turn: the invocations of those that end its request, which was sent with them.
+    end: Option<Vec<String>>,
 }
 
 /// A result that came after the conversation had gone on without it.
@@ -110,6 +112,16 @@ impl LateResults {
                 self.unplaced.remove(at);
             }
         }
+    }
+
+    pub(super) fn set_end(&mut self, invocations: Vec<String>) {
+        self.end = Some(invocations);
+    }
+
+    /// Returns the invocations of the results that end a request, if it is to be as one that was sent.
+    #[must_use]
+    pub fn end(&self) -> Option<&[String]> {
+        self.end.as_deref()
     }
 
     /// Returns true if there is none.

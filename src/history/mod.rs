@@ -5,6 +5,7 @@
 
 mod alternatives;
 mod annotation;
+mod beginning;
 mod call_search;
 mod compactable;
 mod continuation;

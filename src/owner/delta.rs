@@ -37,6 +37,8 @@ pub struct Delta<'h> {
     compaction: Option<&'h ActiveSummary>,
     /// True if a request of another run contained the live turn's newest answer, and closed its calls.
     calls_are_closed: bool,
+    /// True if the next request continues an answer that is not finished: nothing else is sent with it.
+    continues_answer: bool,
 }
 
 /// An answer with the mark of the service.
@@ -73,19 +75,30 @@ impl<'h> Delta<'h> {
         compaction: Option<&'h ActiveSummary>,
     ) -> Self {
         let service = OwnerService { owner, dialect };
-        let in_live = service.newest_answer(live).map(|(index, answer)| (Some(index), answer));
+        let in_live = service.newest_answer(live, true).map(|(index, answer)| (Some(index), answer));
         let is_elsewhere = in_live.is_none() && live.is_some_and(|live| service.answered_elsewhere(live));
         let from =
             compaction.filter(|compaction| owner.replaces_chain(compaction)).map_or(0, |compaction| compaction.end);
-        let in_history = || service.newest_answer(Some(history)).filter(|(index, _)| *index >= from && !is_elsewhere);
+        let in_history =
+            || service.newest_answer(Some(history), false).filter(|(index, _)| *index >= from && !is_elsewhere);
         let newest = in_live.or_else(|| in_history().map(|(_, answer)| (None, answer)));
         let newest = newest.map(|(live_index, (message, mark))| AcknowledgedAnswer { message, mark, live_index });
         let newest = newest.filter(|newest| !newest.mark.ends_chain);
         let compaction = compaction.filter(|_| newest.is_none());
         let (concurrent, pending) = (BTreeMap::new(), BTreeSet::new());
         let (repeated, repeated_live, calls_are_closed) = (BTreeSet::new(), BTreeSet::new(), false);
-        let mut delta =
-            Self { history, live, newest, concurrent, pending, repeated, repeated_live, compaction, calls_are_closed };
+        let mut delta = Self {
+            history,
+            live,
+            newest,
+            concurrent,
+            pending,
+            repeated,
+            repeated_live,
+            compaction,
+            calls_are_closed,
+            continues_answer: newest.is_some_and(|newest| newest.message.is_unfinished()),
+        };
         if let Some(newest) = newest {
             delta.pending.extend(newest.mark.pending.iter().map(String::as_str));
             if owner.is_conversation() {
@@ -117,6 +130,12 @@ impl<'h> Delta<'h> {
         };
         select(self.history.messages(), &mut self.repeated);
         select(live, &mut self.repeated_live);
+        if self.continues_answer {
+            // The service goes on with the instructions that it began the answer with.
+            let is_sent = |index: &usize| self.history.messages().get(*index).is_some_and(|one| self.has_stored(one));
+            let repeated: BTreeSet<usize> = self.repeated.iter().copied().filter(is_sent).collect();
+            self.repeated = repeated;
+        }
         self
     }
 
@@ -191,6 +210,12 @@ impl<'h> Delta<'h> {
         self.newest?.mark.kept_head
     }
 
+    /// Returns true if the next request continues an answer that is not finished: nothing else is sent with it.
+    #[must_use]
+    pub fn continues_answer(&self) -> bool {
+        self.continues_answer
+    }
+
     /// Returns the index after the newest answer of the chain of responses, if the service has everything before it,
     /// and the turn of the answer is over.
     #[must_use]
@@ -213,6 +238,9 @@ impl<'h> Delta<'h> {
     /// Returns the indexes of the stored messages of which something may be sent, ascending, and what of each.
     #[must_use]
     pub fn stored(&self) -> Vec<(usize, Unacknowledged)> {
+        if self.continues_answer {
+            return self.repeated.iter().map(|index| (*index, Unacknowledged::Message)).collect();
+        }
         let messages = self.history.messages();
         let compacted = self.compaction.map_or(0, |compaction| compaction.end);
         // Counted from the end: the cost follows what is new.
@@ -237,6 +265,9 @@ impl<'h> Delta<'h> {
     #[must_use]
     pub fn live(&self) -> Vec<(usize, Unacknowledged)> {
         let Some(live) = self.live else { return Vec::new() };
+        if self.continues_answer {
+            return self.repeated_live.iter().map(|index| (*index, Unacknowledged::Message)).collect();
+        }
         let last = self.newest.and_then(|newest| newest.live_index);
         let mut indexes: Vec<usize> = (last.unwrap_or(0)..live.messages().len()).collect();
         indexes.extend(self.pending_indexes(live));
@@ -310,8 +341,9 @@ struct OwnerService<'o> {
 }
 
 impl OwnerService<'_> {
-    /// Returns the newest answer with a mark of the service, and its index.
-    fn newest_answer<'h>(self, history: Option<&'h History>) -> Option<(usize, MarkedAnswer<'h>)> {
+    /// Returns the newest answer with a mark of the service, and its index. One that is not finished is continued by
+    /// the run whose turn it ends, and by no other request.
+    fn newest_answer<'h>(self, history: Option<&'h History>, is_turn: bool) -> Option<(usize, MarkedAnswer<'h>)> {
         let history = history.filter(|_| self.owner.is_stateful())?;
         let cut = match self.owner {
             // A conversation of the service has no other beginning.
@@ -321,6 +353,11 @@ impl OwnerService<'_> {
             _ => history.chain_cut(),
         };
         let mut messages = history.messages().iter().enumerate().rev().take_while(|(_, message)| message.seq >= cut);
+        if let Some((index, part)) = messages.clone().next().filter(|_| is_turn)
+            && let Some(mark) = self.owner.mark_of_part(part).filter(|_| part.dialect == Some(self.dialect))
+        {
+            return Some((index, (part, mark)));
+        }
         if matches!(self.owner, StateOwner::BegunConversation { .. }) {
             // The conversation may have a request without an answer, of which another owner's answer then took the
             // place.

@@ -150,6 +150,14 @@ impl StateOwner {
         answer.service_mark.as_deref().filter(|mark| self.owns(mark, answer.response_id.as_deref()))
     }
 
+    /// Returns the mark of a part of an answer that is not finished, which only the next request of its run continues.
+    #[must_use]
+    pub fn mark_of_part<'m>(&self, message: &'m Message) -> Option<&'m ServiceMark> {
+        let answer = message.answer.as_ref()?;
+        let mark = answer.continuation.as_ref()?.mark.as_deref();
+        mark.filter(|mark| self.owns(mark, answer.response_id.as_deref()))
+    }
+
     /// Returns true if the next request begins a chain of responses, or a conversation, with this compaction, although
     /// the service has one already: the compaction contains everything in it.
     #[must_use]

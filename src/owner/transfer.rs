@@ -17,7 +17,8 @@ pub fn transfer_findings(
     is_reference: &dyn Fn(&Message, &Part) -> bool,
 ) -> Vec<Finding> {
     let has_new_answer = live.is_some_and(|live| live.messages().iter().any(|message| message.answer.is_some()));
-    let is_link = |message: &&Message| message.status == MessageStatus::Complete || is_of_service(message);
+    let is_whole = |message: &Message| message.status == MessageStatus::Complete && !message.is_unfinished();
+    let is_link = |message: &&Message| is_whole(message) || is_of_service(message);
     let newest = history.messages().iter().rev().filter(|message| message.answer.is_some()).find(is_link);
     let marked = newest.and_then(|newest| Some((newest, newest.answer.as_ref()?.service_mark.as_deref()?)));
     let Some((newest, mark)) = marked else { return Vec::new() };

@@ -49,8 +49,8 @@ pub use request::{
 };
 pub use rules::{Dangling, RepairOptions};
 pub(crate) use spec::{
-    AnswerForm, DialectSpec, EncodeContext, Pause, ResumableAnswers, ResumedAnswer, ServiceState, StateRefusal,
-    call_id, changed_head,
+    AnswerForm, ContinuedAnswer, DialectSpec, EncodeContext, Pause, ResumableAnswers, ResumedAnswer, ServiceState,
+    StateRefusal, call_id, changed_head,
 };
 pub use spec::{ProviderSummary, Wire, tool_name};
 pub use stream::{

@@ -86,7 +86,8 @@ impl FilterableBody {
         let list = spec(self.dialect).items.list;
         let items = output.get(list).filter(|list| list.kind() == JsonKind::Array);
         let items: Vec<JsonRef<'_>> = items.map(|items| items.items().collect()).unwrap_or_default();
-        if items.is_empty() {
+        let has_items = self.items().next().is_some();
+        if items.is_empty() && has_items {
             return Err(invalid_item(&format!("/{list}"), "`inputFilter` must return at least one item of the list"));
         }
         let input_items: Vec<JsonRef<'_>> = input.get(list).map(|list| list.items().collect()).unwrap_or_default();

@@ -20,6 +20,8 @@ struct TurnCitations {
     answered: bool,
     /// The numbers, ascending, each once.
     numbers: BTreeSet<u64>,
+    /// The text of the parts of an answer that its next message continues.
+    open: String,
 }
 
 /// Results without the sources that their turns do not cite. They are computed once and kept with the cached encodings.
@@ -199,19 +201,30 @@ impl TurnCitations {
             return;
         }
         // An answer that was cut might have cited more.
-        self.answered = message.status == MessageStatus::Complete;
+        self.answered = message.status == MessageStatus::Complete && !message.is_unfinished();
         let mut has_text = false;
+        // A provider may cut a mark between two parts.
+        let mut joined = std::mem::take(&mut self.open);
+        let is_joined = !joined.is_empty() || message.is_unfinished();
         for part in &message.parts {
             match &part.body {
                 PartBody::Text(text) => {
                     has_text |= !text.is_empty();
-                    self.scan(&text.decode());
+                    let text = text.decode();
+                    self.scan(&text);
+                    if is_joined {
+                        joined.push_str(&text);
+                    }
                 }
                 PartBody::ToolCall { .. } => self.answered = false,
                 _ => {}
             }
         }
         self.answered &= has_text;
+        self.scan(&joined);
+        if message.is_unfinished() {
+            self.open = joined;
+        }
     }
 
     fn scan(&mut self, text: &str) {

@@ -9,7 +9,7 @@ use super::policy::{OnStale, Policy, StaleUnit};
 use super::request_draft::{DraftCall, DraftMessage, DraftOrigin, DraftResult, RequestDraft};
 use crate::clock::Ms;
 use crate::finding::{Action, Finding, FindingCode, Report};
-use crate::history::{History, LateResult};
+use crate::history::{History, LateResult, LateResults};
 use crate::message::{Message, Role};
 use crate::synthetic_result::EXPIRED;
 use crate::tool::Window;
@@ -101,8 +101,12 @@ impl FreshnessPass<'_> {
     /// contained yet, or that the live turn began with, is not stale.
     fn replace_late_results<'h>(&self, draft: &mut RequestDraft<'h>, input: &ReplayInput<'h, '_>, report: &mut Report) {
         let history = input.history;
+        let live = input.live.map(History::late_results);
+        let is_in_end = |invocation: &str| {
+            live.and_then(LateResults::end).is_some_and(|end| end.iter().any(|sent| sent == invocation))
+        };
         let is_placed_in_live =
-            |invocation: &str| input.live.is_some_and(|live| live.late_results().place(invocation).is_some());
+            |invocation: &str| live.is_some_and(|live| live.place(invocation).is_some()) || is_in_end(invocation);
         for item in &mut draft.messages {
             let late = LateResult::invocation_of(item.message).filter(|_| item.origin == DraftOrigin::LateResult);
             let is_placed = |invocation: &&str| {

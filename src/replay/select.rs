@@ -54,7 +54,9 @@ pub(super) fn select<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> Re
             }
         }
     }
-    messages.extend(late_results.unplaced());
+    if !input.delta.is_some_and(Delta::continues_answer) {
+        messages.extend(late_results.unplaced());
+    }
     if let Some(delta) = input.delta {
         messages.sort_by_key(|draft| place_in_delta(delta, draft, keeps_open));
     }
@@ -179,7 +181,7 @@ impl<'h> LateSelection<'h> {
         message.late_results.iter().filter(is_first).filter_map(|invocation| self.get(invocation)).map(created)
     }
 
-    /// Returns the late results that no message lists. They end the request.
+    /// Returns the late results that end the request: those that no message lists, or that it was sent with.
     pub fn unplaced(&self) -> impl Iterator<Item = DraftMessage<'h>> {
         let (stored, live) = (self.history.late_results(), self.live.map(History::late_results));
         let is_unplaced_in_live =
@@ -188,7 +190,10 @@ impl<'h> LateSelection<'h> {
             stored.get(&late.invocation).is_none() && stored.place(&late.invocation).is_none()
         };
         let of_live = live.into_iter().flat_map(LateResults::unplaced).filter(is_live_only);
-        stored.unplaced().filter(is_unplaced_in_live).chain(of_live).map(created)
+        let end = live.and_then(LateResults::end);
+        let unplaced = stored.unplaced().filter(is_unplaced_in_live).chain(of_live).filter(move |_| end.is_none());
+        let sent = end.unwrap_or_default().iter().filter_map(|invocation| self.get(invocation));
+        unplaced.chain(sent).map(created)
     }
 
     pub fn get(&self, invocation: &str) -> Option<&'h LateResult> {

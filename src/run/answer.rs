@@ -8,7 +8,7 @@ use crate::clock::Ms;
 use crate::error::{Error, ErrorCode};
 use crate::history::{HistoryEntry, Incoming, IncomingCall, IncomingMessage, IncomingPart, JoinBase, Origin, join};
 use crate::json::JsonStr;
-use crate::message::{AnswerMeta, Message, MessageStatus, PartBody, Role, ServiceMark};
+use crate::message::{AnswerMeta, Continuation, Message, MessageStatus, PartBody, Role, ServiceMark};
 use crate::provider::{AnswerStatus, Assembled, AssembledCall, ProviderRequest, decode_answer, spec};
 use crate::tool::{Arguments, ToolInvocation};
 use std::borrow::Cow;
@@ -23,6 +23,8 @@ pub(super) struct AnsweredCall<'c> {
     pub status: MessageStatus,
     /// The server's container, in which its code runs.
     pub container: Option<String>,
+    /// The token by which the next request continues the answer.
+    pub continuation: Option<String>,
 }
 
 /// Returns the provider of the next call. Code that called a tool waits in its container, which the request must name.
@@ -54,8 +56,9 @@ pub(super) fn answer_message(
 ) -> Option<(Message, Vec<ToolInvocation>)> {
     let setup = turn.setup();
     let dialect = setup.provider.dialect;
+    let is_needed = setup.owner.is_stateful() || call.continuation.is_some();
     let incoming = assembled.wire.as_ref().and_then(|wire| decode_answer(dialect, wire.view()));
-    let incoming = with_broken_calls(incoming, assembled).or_else(|| setup.owner.is_stateful().then(empty_answer))?;
+    let incoming = with_broken_calls(incoming, assembled).or_else(|| is_needed.then(empty_answer))?;
     stamped_answer(turn, incoming, (assembled, call), context)
 }
 
@@ -87,6 +90,10 @@ fn stamped_answer(
         ..Origin::default()
     };
     let (mut answer, mut calls) = (None, Vec::new());
+    let continuation = call.continuation.as_ref().map(|token| {
+        let mark = turn.service_mark(assembled.response_id.as_deref());
+        Box::new(Continuation { token: token.clone(), mark })
+    });
     let base = JoinBase::live(context.history, turn.live());
     for entry in join(base, vec![Incoming::Message(incoming)], &origin, context.ids).entries {
         match entry {
@@ -100,11 +107,12 @@ fn stamped_answer(
                     duration_ms: Some(context.now.saturating_sub(call.asked_at)),
                     response_id: assembled.response_id.clone(),
                     container: call.container.clone(),
-                    service_mark: service_mark(turn, assembled, call.status),
+                    service_mark: service_mark(turn, assembled, call),
                     agent: turn.handoffs().agent().cloned(),
                     maker: Some(setup.provider.maker()),
                     prefix: turn.prefix_mark().filter(|_| has_reasoning(&message)),
                     known_results: if is_compacted { turn.history_choice().known_results() } else { 0 },
+                    continuation: continuation.clone(),
                 }));
                 answer = Some(message);
             }
@@ -120,15 +128,16 @@ fn has_reasoning(message: &Message) -> bool {
     message.parts.iter().any(|part| matches!(part.body, PartBody::Reasoning(_) | PartBody::Opaque(_)))
 }
 
-/// Returns an answer without content. If a service keeps the conversation, it gets the mark of the service.
+/// Returns an answer without content. It gets the mark of a service that keeps the conversation, or the token of an
+/// answer that is not finished.
 fn empty_answer() -> IncomingMessage {
     IncomingMessage { role: Role::Assistant, parts: Vec::new(), dialect: None, template: None }
 }
 
 /// Returns the mark of an answer. A response that did not end as it should, or that the service has not finished, is no
 /// part of a chain; a conversation has its request.
-fn service_mark(turn: &RunData, assembled: &Assembled, status: MessageStatus) -> Option<Box<ServiceMark>> {
-    let is_whole = matches!(status, MessageStatus::Complete | MessageStatus::Truncated);
+fn service_mark(turn: &RunData, assembled: &Assembled, call: &AnsweredCall<'_>) -> Option<Box<ServiceMark>> {
+    let is_whole = matches!(call.status, MessageStatus::Complete | MessageStatus::Truncated);
     let service = spec(turn.setup().provider.dialect).service_state.as_ref();
     let reason = assembled.finish_reason.as_deref().unwrap_or_default();
     let is_link = service.is_none_or(|service| (service.continues_after)(reason));

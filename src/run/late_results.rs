@@ -26,6 +26,10 @@ pub(super) fn take_stored_results(turn: &mut RunData, history: &History) {
 
 /// Records which late results end the body that was built.
 pub(super) fn prepare_late_results(turn: &mut RunData, history: &History) {
+    if !turn.open_parts().is_empty() {
+        // The first part lists those of the request that all parts answer.
+        return turn.set_late_results(Vec::new());
+    }
     let is_held = turn.setup().owner == StateOwner::Caller;
     let unplaced = unplaced_results(turn.live(), Some(history).filter(|_| !is_held));
     turn.set_late_results(unplaced);
@@ -35,10 +39,9 @@ pub(super) fn prepare_late_results(turn: &mut RunData, history: &History) {
 /// contain it.
 fn unplaced_results(live: &History, stored: Option<&History>) -> Vec<String> {
     let placed = live.late_results();
-    let mut unplaced = placed.unplaced_ids();
-    if let Some(stored) = stored.map(History::late_results) {
-        unplaced.retain(|id| stored.get(id).is_none() && stored.place(id).is_none());
-        unplaced.extend(stored.unplaced_ids().into_iter().filter(|id| placed.place(id).is_none()));
-    }
-    unplaced
+    let of_live = placed.unplaced_ids().into_iter();
+    let Some(stored) = stored.map(History::late_results) else { return of_live.collect() };
+    // In the order of the request.
+    let of_stored = stored.unplaced_ids().into_iter().filter(|id| placed.place(id).is_none());
+    of_stored.chain(of_live.filter(|id| stored.get(id).is_none() && stored.place(id).is_none())).collect()
 }

@@ -1,6 +1,5 @@
 //! Continues an interrupted run from its journal (R18).
 
-use super::answer::answer_text;
 use super::background_answer::BackgroundAnswer;
 use super::context::RunContext;
 use super::healing::RunHealing;
@@ -13,7 +12,7 @@ use super::setup::RunSetup;
 use super::state::can_pick_up;
 use super::stored_run::StoredRun;
 use super::stored_turn::{StoredTurn, has_unanswered_call};
-use super::turn::RunData;
+use super::turn::{RunData, text_of_last_answer};
 use super::turn_totals::TurnTotals;
 use crate::clock::Ms;
 use crate::error::Result;
@@ -70,6 +69,7 @@ impl Run {
         turn.set_totals(totals);
         turn.set_request_delivery(delivery_of(may_have_sent, is_replay_safe));
         turn.keep_journal(records);
+        turn.report_truncated_part();
         if restarts_chain {
             turn.try_restart_chain();
         }
@@ -100,7 +100,7 @@ fn add_last_answer(totals: &mut TurnTotals, live: &History, is_complete: bool) -
     let has_calls = live.has_calls(last);
     // The last answer of a complete turn has no message if calls are before it.
     if !(is_complete && has_calls) {
-        totals.text = answer_text(last);
+        totals.text = text_of_last_answer(live);
     }
     has_calls
 }

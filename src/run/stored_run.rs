@@ -237,8 +237,10 @@ impl StoredRun {
             }
             JournalEntry::Completed(message) => {
                 let is_repeated = std::mem::replace(&mut self.is_complete, true);
-                match message.filter(|message| self.live.message(&message.id).is_none()) {
-                    Some(message) => self.add_answer(message),
+                match message {
+                    Some(message) if self.live.message(&message.id).is_none() => self.add_answer(message),
+                    // The last part of an answer that nothing continues is truncated.
+                    Some(message) => self.live.set_status(&message.id, message.status),
                     None if is_repeated => {}
                     None => self.model_calls += 1,
                 }
@@ -332,6 +334,9 @@ impl StoredRun {
                     text.push_str(part_text.inside());
                     separator = "\\n\\n";
                 }
+            }
+            if message.is_unfinished() {
+                separator = "";
             }
         }
         text.push('"');

@@ -31,9 +31,12 @@ use std::collections::BTreeMap;
 
 mod background;
 mod chain;
+mod continuation;
 mod drop_mark;
 mod outcome;
 mod second_results;
+
+pub(super) use continuation::{TOKEN_REFUSED, text_of_last_answer};
 
 /// The data of a run, with its turn. The run's states change it, and own what only they need.
 pub(super) struct RunData {
@@ -189,12 +192,12 @@ impl RunData {
         if assembled.conversation_id.is_some() {
             self.totals.conversation_id.clone_from(&assembled.conversation_id);
         }
-        self.totals.text = assembled.text.clone();
+        self.totals.text = self.with_open_text(assembled.text.clone());
     }
 
     /// Sets the text of an answer that is incomplete.
     pub fn set_text(&mut self, text: JsonStr) {
-        self.totals.text = text;
+        self.totals.text = self.with_open_text(text);
     }
 
     /// Keeps the incomplete answer of a run that failed or was stopped.
@@ -469,7 +472,7 @@ impl RunData {
 
     /// Records what the body that was built contains of the history.
     pub fn prepare_mark(&mut self, history: &History, kept_head: Option<KeptHead>) {
-        self.history_end = next_seq_of(history);
+        self.history_end = self.continued_mark().map_or_else(|| next_seq_of(history), |mark| mark.until);
         self.kept_head = kept_head;
     }
 

@@ -15,6 +15,13 @@ pub struct Reply {
     pub body: Vec<u8>,
 }
 
+/// A service that answers requests, and gives answers that are picked up.
+pub trait Serves {
+    /// Says what the next request is, before anything becomes of it.
+    fn expect(&mut self, _method: &str) {}
+    fn request(&mut self, method: &str, url: &str, body: &[u8]) -> Reply;
+}
+
 /// An answer on which the service works.
 struct Work {
     /// The events, of which the last one has the whole response.
@@ -52,6 +59,22 @@ pub struct BackgroundService {
 /// The number of events of an answer with text.
 pub const EVENTS: usize = 12;
 
+impl Serves for BackgroundService {
+    fn expect(&mut self, method: &str) {
+        self.is_picking_up = method == "GET";
+    }
+
+    fn request(&mut self, method: &str, url: &str, body: &[u8]) -> Reply {
+        let reply = match method {
+            "POST" => self.post(&serde_json::from_slice(body).unwrap()),
+            "GET" => self.get(url, body),
+            other => panic!("no method {other}"),
+        };
+        self.work(self.pace);
+        reply
+    }
+}
+
 impl BackgroundService {
     pub fn new(kept: Service) -> Self {
         Self {
@@ -83,16 +106,6 @@ impl BackgroundService {
     /// Streams no answer any more that it has.
     pub fn grow_old(&mut self) {
         self.works.values_mut().for_each(|work| work.is_too_old = true);
-    }
-
-    pub fn request(&mut self, method: &str, url: &str, body: &[u8]) -> Reply {
-        let reply = match method {
-            "POST" => self.post(&serde_json::from_slice(body).unwrap()),
-            "GET" => self.get(url, body),
-            other => panic!("no method {other}"),
-        };
-        self.work(self.pace);
-        reply
     }
 
     fn post(&mut self, body: &Value) -> Reply {

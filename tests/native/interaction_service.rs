@@ -4,7 +4,12 @@
 //! instructions and tools hold for one request, and without tools the model calls none. With `store: false` it keeps
 //! nothing, and the answer has no id.
 
+mod background;
+mod pauses;
+
 use super::scripted_host::Answer;
+use background::Works;
+use pauses::Pauses;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -30,6 +35,10 @@ pub struct InteractionService {
     pub without_ids: bool,
     /// The status of the next answer, if it is another.
     pub status: Option<&'static str>,
+    /// How it pauses answers.
+    pub pauses: Pauses,
+    /// Answers in the background.
+    pub works: Works,
     pub script: Script,
     /// Streams the answers.
     pub stream: bool,
@@ -52,6 +61,8 @@ impl InteractionService {
             has_turn_tokens: false,
             without_ids: false,
             status: None,
+            pauses: Pauses::default(),
+            works: Works::default(),
             script: Box::new(script),
             stream: false,
             count: 0,
@@ -67,7 +78,7 @@ impl InteractionService {
     /// Answers a request.
     pub fn answer(&mut self, body: &Value) -> Answer {
         match self.accept(body) {
-            Ok(interaction) if self.stream => Answer::Bytes(streamed(&interaction)),
+            Ok(interaction) if self.stream => Answer::Bytes(streamed(&interaction, self.pauses.without_end).concat()),
             Ok(interaction) => Answer::Status(200, Vec::new(), interaction.to_string()),
             Err((status, error)) => {
                 self.refused.push(error["code"].as_str().map_or_else(|| error["code"].to_string(), Into::into));
@@ -96,6 +107,15 @@ impl InteractionService {
                 }
             })?,
         };
+        if let Some(rest) = self.rest_of_answer(body) {
+            let parts = rest?;
+            return Ok(self.give(steps, parts, body));
+        }
+        if body["previous_interaction_id"].as_str().is_some_and(|id| self.is_paused(id)) {
+            let text = "only its token continues an interaction that is not finished".to_owned();
+            self.invalid.push(text.clone());
+            return Err(invalid_request(text));
+        }
         let new = body["input"].as_array().filter(|input| !input.is_empty());
         let checked = match new {
             None => Err("Invalid input received.".into()),
@@ -108,13 +128,25 @@ impl InteractionService {
             },
         };
         checked.inspect_err(|text| self.invalid.push(text.clone())).map_err(invalid_request)?;
+        let scripted = self.scripted(&steps, body);
+        let parts = self.in_parts(scripted);
+        Ok(self.give(steps, parts, body))
+    }
+
+    /// Gives the first part of an answer, and keeps the interaction.
+    fn give(&mut self, mut steps: Vec<Value>, mut parts: Vec<Vec<Value>>, body: &Value) -> Value {
         self.requests.push(body.clone());
-        let interaction = self.respond(&steps, body);
+        self.count += 1;
+        let first = parts.remove(0);
+        let mut interaction = self.respond(first, body);
+        if !parts.is_empty() {
+            self.pause(&mut interaction, parts, body);
+        }
         steps.extend(interaction["steps"].as_array().unwrap().iter().cloned());
         if let Some(id) = interaction["id"].as_str().filter(|id| !id.is_empty()) {
             self.interactions.insert(id.to_owned(), steps);
         }
-        Ok(interaction)
+        interaction
     }
 
     /// Checks that calls and results are pairs, and that each round of calls is signed.
@@ -150,17 +182,20 @@ impl InteractionService {
         if open.is_empty() { Ok(()) } else { Err(format!("number of function response parts: {open:?} have none")) }
     }
 
-    fn respond(&mut self, steps: &[Value], body: &Value) -> Value {
-        self.count += 1;
-        let scripted = match (self.script)(steps) {
+    /// Returns the steps of the model's answer.
+    fn scripted(&mut self, steps: &[Value], body: &Value) -> Vec<Value> {
+        match (self.script)(steps) {
             Ok(text) => vec![said(&text)],
             Err(_) if body["tools"].as_array().is_none_or(Vec::is_empty) => vec![said("I have no tools.")],
             Err(calls) => {
                 let call = |(id, name): &(String, String)| json!({ "type": "function_call", "id": id, "name": name, "arguments": {} });
-                let thought = json!({ "type": "thought", "signature": format!("c2ln{}", self.count) });
+                let thought = json!({ "type": "thought", "signature": format!("c2ln{}", self.count + 1) });
                 std::iter::once(thought).chain(calls.iter().map(call)).collect()
             }
-        };
+        }
+    }
+
+    fn respond(&mut self, scripted: Vec<Value>, body: &Value) -> Value {
         let calls = scripted.iter().any(|step| step["type"] == "function_call");
         let status = self.status.take().unwrap_or(if calls { "requires_action" } else { "completed" });
         let is_kept = body["store"] != false && !self.without_ids;
@@ -176,7 +211,7 @@ impl InteractionService {
 
     /// The input of an accepted request, in words.
     pub fn sent(&self, request: usize) -> Vec<String> {
-        words_of(self.requests[request]["input"].as_array().unwrap())
+        words_of(self.requests[request]["input"].as_array().map_or(&[], Vec::as_slice))
     }
 
     /// What each accepted request continues.
@@ -234,29 +269,51 @@ pub fn rounds(count: usize) -> impl FnMut(&[Value]) -> Result<String, Vec<(Strin
     }
 }
 
-/// The events of a streamed interaction.
-fn streamed(interaction: &Value) -> Vec<u8> {
-    let mut out = String::new();
+/// The deltas of a text.
+fn halves(content: &Value) -> Vec<Value> {
+    let text = content["text"].as_str().unwrap();
+    let (first, second) = text.split_at(text.len() / 2);
+    [first, second].map(|text| json!({ "type": "text", "text": text })).to_vec()
+}
+
+/// The events of a streamed interaction. `without_end`: a status update is the last one.
+fn streamed(interaction: &Value, without_end: bool) -> Vec<Vec<u8>> {
+    let mut out = Vec::new();
     let mut event = |data: Value| {
-        out.push_str(&format!("event: {}\ndata: {data}\n\n", data["event_type"].as_str().unwrap()));
+        let event = format!("event: {}\ndata: {data}\n\n", data["event_type"].as_str().unwrap());
+        out.push(event.into_bytes());
     };
     let head = json!({ "id": interaction["id"], "status": "in_progress", "model": "m" });
     event(json!({ "event_type": "interaction.created", "interaction": head }));
     for (index, step) in interaction["steps"].as_array().unwrap().iter().enumerate() {
-        let (start, delta) = match step["type"].as_str() {
-            Some("model_output") => (json!({ "type": "model_output" }), step["content"][0].clone()),
+        let (start, deltas) = match step["type"].as_str() {
+            Some("model_output") => (json!({ "type": "model_output" }), halves(&step["content"][0])),
             Some("thought") => {
                 let signature = json!({ "type": "thought_signature", "signature": step["signature"] });
-                (json!({ "type": "thought" }), signature)
+                (json!({ "type": "thought" }), vec![signature])
             }
-            _ => (step.clone(), json!({ "type": "arguments_delta", "arguments": "{}" })),
+            _ => (step.clone(), vec![json!({ "type": "arguments_delta", "arguments": "{}" })]),
         };
         event(json!({ "event_type": "step.start", "index": index, "step": start }));
-        event(json!({ "event_type": "step.delta", "index": index, "delta": delta }));
+        for delta in deltas {
+            event(json!({ "event_type": "step.delta", "index": index, "delta": delta }));
+        }
         event(json!({ "event_type": "step.stop", "index": index }));
+    }
+    let update = |status: &Value, token: Value| {
+        json!({ "event_type": "interaction.status_update", "interaction_id": interaction["id"], "status": status,
+            "continuation_token": token })
+    };
+    if let Some(token) = interaction.get("continuation_token") {
+        // A checkpoint, of a stream that breaks off.
+        event(update(&json!("in_progress"), json!("checkpoint")));
+        if without_end {
+            event(update(&interaction["status"], token.clone()));
+            return out;
+        }
     }
     let mut end = interaction.clone();
     end.as_object_mut().unwrap().remove("steps");
     event(json!({ "event_type": "interaction.completed", "interaction": end }));
-    out.into_bytes()
+    out
 }

@@ -392,16 +392,14 @@ fn r55_a_tool_choice_is_dropped_only_from_the_objects_that_hold_it() {
 }
 
 #[test]
-fn r65_an_answer_in_the_background_is_not_asked_for() {
+fn r65_an_answer_in_the_background_is_kept_by_the_service() {
     let hi = Stored::of(OWN, &json!({ "input": "Hi" }));
     let (text, report) = hi.bytes_for(&with_params(OWN, r#"{"model":"m","background":true}"#), &[]);
     let out: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!((out.get("background"), &out["store"]), (None, &json!(false)));
-    assert!(
-        report.iter().any(|found| found.code == FindingCode::UnsupportedKey && found.message.contains("background"))
-    );
-    let (_, report) = hi.bytes_for(&with_params(OWN, r#"{"model":"m","background":false}"#), &[]);
-    assert!(report.is_empty(), "{report:?}");
+    assert_eq!((&out["background"], &out["store"], report.len()), (&json!(true), &json!(true), 0));
+    let (text, report) = hi.bytes_for(&with_params(OWN, r#"{"model":"m","background":false}"#), &[]);
+    let out: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&out["background"], &out["store"], report.len()), (&json!(false), &json!(false), 0));
 }
 
 #[test]

@@ -34,6 +34,7 @@ mod provider_compaction;
 mod providers;
 mod redaction;
 mod reducers;
+mod refused_tokens;
 mod rejected_params;
 mod response_limit;
 mod resumed_saves;

@@ -8,8 +8,8 @@ use rethread::finding::FindingCode;
 use rethread::history::{Annotation, Coverage, HistoryEntry, LogRecord, ResultEntry, SetAsideItem, StoredSummary};
 use rethread::json::{Json, JsonStr};
 use rethread::message::{
-    AnswerMaker, AnswerMeta, Dialect, KeptHead, Media, Message, MessageStatus, Part, PartBody, Phase, PrefixMark, Role,
-    ServiceMark, Source, SourceKind, TemplateSlot, Usage, WireTemplate,
+    AnswerMaker, AnswerMeta, Continuation, Dialect, KeptHead, Media, Message, MessageStatus, Part, PartBody, Phase,
+    PrefixMark, Role, ServiceMark, Source, SourceKind, TemplateSlot, Usage, WireTemplate,
 };
 use rethread::replay::{ReplaySelection, RequestIdentity, SelectedCall, SelectedRange, SentRequest, SentRequestRecord};
 use rethread::run::{
@@ -113,6 +113,7 @@ fn message() -> Message {
             maker: None,
             prefix: None,
             known_results: 0,
+            continuation: None,
         })),
         dialect: Some(Dialect::Anthropic),
         template: Some(template()),

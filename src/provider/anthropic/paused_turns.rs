@@ -3,7 +3,7 @@
 use crate::json::{Json, JsonRef, ObjectWriter};
 use crate::provider::spec::{Pause, PausedTurns};
 
-pub(super) const PAUSED_TURNS: PausedTurns = PausedTurns { pause_after, params_in_container };
+pub(super) const PAUSED_TURNS: PausedTurns = PausedTurns { pause_after, params_in_container, tokens: None };
 
 /// `pause_turn` stops the loop of server tools; `compaction` follows a summary, which is the whole answer if it was
 /// asked for.

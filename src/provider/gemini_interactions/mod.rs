@@ -1,6 +1,8 @@
 //! Gemini's Interactions API: a conversation is a list of steps.
 
+mod background;
 mod content;
+mod continuation;
 mod decode;
 mod encode;
 mod generation_config;

@@ -1,13 +1,11 @@
 //! Where the Interactions API has the parameters that dialects share.
 
+use super::background::is_asked_for;
 use super::service_state::STORE;
 use super::{Interactions, generation_config};
 use crate::json::{JsonRef, ObjectWriter};
-use crate::provider::request::{Parameter, left_out, nested_schema, stop_list};
+use crate::provider::request::{Parameter, nested_schema, stop_list};
 use crate::provider::spec::{DefaultsContext, ParameterCodec, TranslateForeign};
-
-/// The member that has the service work on an answer when nobody reads it.
-const BACKGROUND: &str = "background";
 
 impl ParameterCodec for Interactions {
     /// As in the types of @google/genai 3.1.0. What is missing here has another meaning or other values. The service
@@ -42,26 +40,21 @@ impl ParameterCodec for Interactions {
     }
 
     fn is_moved(&self, name: &str, translate: TranslateForeign<'_>) -> bool {
-        name == BACKGROUND || generation_config::contains_parameter(name, translate)
+        generation_config::contains_parameter(name, translate)
     }
 
     fn value(&self, parameter: Parameter, value: JsonRef<'_>) -> String {
         if parameter == Parameter::Stop { stop_list(value) } else { nested_schema(value) }
     }
 
-    /// The body has the whole history, so Google need not keep it. An answer in the background would be billed, and
-    /// never read.
+    /// The body has the whole history, so Google need not keep it, but for an answer that is picked up there.
     fn write_defaults(&self, object: &mut ObjectWriter<'_>, context: &mut DefaultsContext<'_>) {
         if context.request.stream {
             object.bool("stream", true);
         }
         let is_given = |member: &str| context.named.iter().any(|name| name == member);
         if !is_given(STORE) {
-            object.bool(STORE, false);
-        }
-        if context.request.params.view().get(BACKGROUND).and_then(JsonRef::as_bool) == Some(true) {
-            let why = "not built for this dialect: nothing would wait for the answer";
-            context.report.push(left_out(BACKGROUND, why));
+            object.bool(STORE, is_asked_for(context.request.params.view()));
         }
     }
 }

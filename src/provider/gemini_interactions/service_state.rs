@@ -35,8 +35,8 @@ pub(super) const SERVICE_STATE: ServiceState = ServiceState {
 };
 
 /// Google's page has "a completed interaction" continued, its SDK (3.1.0) also one that is `incomplete` and one with
-/// calls. One with `requires_continuation` needs its token; of `budget_exceeded`, and of what is not known, nothing is
-/// documented: the chain continues the answer before.
+/// calls. One with `requires_continuation` is continued by its token only; of `budget_exceeded`, and of what is not
+/// known, nothing is documented: the chain continues the answer before.
 fn continues_after(finish_reason: &str) -> bool {
     matches!(finish_reason, "completed" | "requires_action" | "incomplete")
 }
@@ -47,7 +47,7 @@ const OUT_OF_ORDER: &str = "Please ensure that function response turn comes imme
 /// What other resources are called in errors.
 const NAMED: [&str; 3] = ["models/", "agents/", "files/"];
 
-fn refusal(status: u16, code: &str, sentence: &str) -> Option<StateRefusal> {
+pub(super) fn refusal(status: u16, code: &str, sentence: &str) -> Option<StateRefusal> {
     match status {
         // The number is the code in errors of Google's other APIs. What the sentence names is what was not found.
         404 if NAMED.iter().any(|name| sentence.contains(name)) => None,

@@ -1,6 +1,8 @@
 //! Gemini's Interactions API as a dialect.
 
+use super::background::BACKGROUND_ANSWERS;
 use super::content::CONTENT;
+use super::continuation::{CONTINUATION_TOKEN, PAUSED_TURNS};
 use super::service_state::{PREVIOUS_INTERACTION, SERVICE_STATE};
 use super::system::{SYSTEM, SYSTEM_INSTRUCTION};
 use super::{Interactions, decode, remedies, rules, stream};
@@ -17,7 +19,7 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
         placeholder_message: r#"{"type":"user_input","content":[{"type":"text","text":"."}]}"#,
         // The last two refer to a history that the service stores. Beside the one in `input`, every step would be
         // sent twice.
-        reserved_members: &["input", SYSTEM_INSTRUCTION, PREVIOUS_INTERACTION, "continuation_token"],
+        reserved_members: &["input", SYSTEM_INSTRUCTION, PREVIOUS_INTERACTION, CONTINUATION_TOKEN],
         // `transform` has headers that are added to the requests of a sandbox, `env` its variables.
         credential_members: &[
             &["tools", "*", "headers"],
@@ -63,7 +65,7 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
         ],
         tool_choice_members: &[TOOL_CHOICE, "generation_config.tool_choice"],
         // A request that goes on with a stored answer has only its token (@google/genai 3.1.0, `automatic_continuation`).
-        may_lack_list: |body| body.find("continuation_token").is_some(),
+        may_lack_list: |body| body.find(CONTINUATION_TOKEN).is_some(),
         has_strict_tools: false,
         ..BodyProfile::COMMON
     },
@@ -98,8 +100,8 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
     reasoning_dropping: None,
     service_state: Some(SERVICE_STATE),
     provider_compaction: None,
-    paused_turns: None,
-    resumable_answers: None,
+    paused_turns: Some(PAUSED_TURNS),
+    resumable_answers: Some(BACKGROUND_ANSWERS),
     #[cfg(test)]
     recognition: super::recognition::RECOGNITION,
 };

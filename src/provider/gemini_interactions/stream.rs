@@ -13,8 +13,10 @@
 
 mod step;
 
+use super::background::is_pending;
+use super::continuation::{CONTINUATION_TOKEN, REQUIRES_CONTINUATION};
 use super::step::USER_INPUT;
-use crate::json::{ArrayWriter, Json, JsonKind, JsonRef};
+use crate::json::{ArrayWriter, Json, JsonKind, JsonRef, JsonStr};
 use crate::message::Usage;
 use crate::provider::stream::{
     AnswerBlock, AnswerReader, AnswerStatus, Assembled, LatestPositions, MetaMembers, ResponseMeta, StreamEvent,
@@ -101,6 +103,31 @@ impl AnswerReader for InteractionsAssembler {
         }
     }
 
+    fn read_rest(&mut self, body: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
+        if !is_interaction(body) {
+            return self.read_body(body);
+        }
+        if let Some(status) = body.text("status").filter(|status| is_pending(status)) {
+            // What was streamed of it stays, until all of it is there.
+            self.meta.finish_reason = Some(status.into());
+            return;
+        }
+        let mut whole = Self::default();
+        whole.read_body(body);
+        let (shown, text) = (self.text(), whole.text());
+        let is_complete = whole.ended == Some(AnswerStatus::Complete);
+        if whole.steps.is_empty() || !is_complete && text.len() < shown.len() {
+            // One that failed, was cancelled or cut need not have what was streamed of it.
+            self.meta.error = None;
+            return self.end(body, "completed", out);
+        }
+        *self = whole;
+        if let Some(rest) = text.strip_prefix(&*shown).filter(|rest| !rest.is_empty()) {
+            out.push(StreamEvent::TextDelta(JsonStr::from_inside(rest)));
+        }
+        out.extend(self.meta.usage.map(StreamEvent::Usage));
+    }
+
     fn meta(&self) -> &ResponseMeta {
         &self.meta
     }
@@ -118,13 +145,12 @@ impl AnswerReader for InteractionsAssembler {
     fn assemble(&self, stopped: bool) -> Assembled {
         let status = self.status(stopped);
         let is_complete = status == AnswerStatus::Complete;
-        let (mut text, mut calls) = (String::new(), Vec::new());
+        let mut calls = Vec::new();
         let executed = self.executed_calls(is_complete);
         for step in &self.steps {
-            step.push_text(&mut text);
             calls.extend(step.assemble_call(is_complete).filter(|call| !executed.contains(&call.call_id)));
         }
-        self.meta.assembled(status, &text, calls, self.wire(is_complete))
+        self.meta.assembled(status, &self.text(), calls, self.wire(is_complete))
     }
 }
 
@@ -138,7 +164,7 @@ const STATUSES: [&str; 9] = [
     "incomplete",
     "queued",
     "requires_action",
-    "requires_continuation",
+    REQUIRES_CONTINUATION,
 ];
 
 /// Returns true for an interaction, which has a status. With `"store":false` it has no `id` (vercel/ai,
@@ -173,6 +199,13 @@ fn read_usage(usage: JsonRef<'_>) -> Option<Usage> {
 }
 
 impl InteractionsAssembler {
+    /// Returns the text so far, as the inside of a token.
+    fn text(&self) -> String {
+        let mut text = String::new();
+        self.steps.iter().for_each(|step| step.push_text(&mut text));
+        text
+    }
+
     /// Reads the members of an interaction that are known from its start.
     fn read_head(&mut self, interaction: JsonRef<'_>) {
         self.meta.set_id_and_model(interaction, &META_MEMBERS);
@@ -189,12 +222,19 @@ impl InteractionsAssembler {
         let status = status.as_deref().filter(|status| !status.is_empty()).unwrap_or(named);
         self.reported = match status {
             "completed" | "requires_action" => Some(AnswerStatus::Complete),
-            "incomplete" | "budget_exceeded" | "requires_continuation" => Some(AnswerStatus::Incomplete),
+            "incomplete" | "budget_exceeded" | REQUIRES_CONTINUATION => Some(AnswerStatus::Incomplete),
             _ => None,
         };
         if self.reported.is_some() {
             self.meta.finish_reason = Some(status.to_owned());
         }
+        self.read_token(interaction);
+    }
+
+    /// Reads the token by which the service continues the answer: that of the newest status, or none.
+    fn read_token(&mut self, interaction: JsonRef<'_>) {
+        let token = interaction.text(CONTINUATION_TOKEN).filter(|token| !token.is_empty());
+        self.meta.continuation = token.map(Into::into);
     }
 
     fn start(&mut self, index: Option<u64>, step: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
@@ -262,7 +302,9 @@ impl InteractionsAssembler {
         let status = interaction.text("status");
         let status = status.as_deref().filter(|status| !status.is_empty()).unwrap_or(default_status);
         let is_whole = matches!(status, "completed" | "requires_action");
-        if is_whole {
+        self.read_token(interaction);
+        // What follows a part of an answer has steps of its own.
+        if is_whole || status == REQUIRES_CONTINUATION && self.meta.continuation.is_some() {
             self.steps.iter_mut().for_each(|step| step.close(out));
         }
         self.meta.update_usage(interaction.get("usage").and_then(read_usage), out);

@@ -10,7 +10,9 @@ use crate::clock::Ms;
 use crate::provider::request::{percent_encoded, resource_address};
 use crate::provider::spec::{AnswerForm, ResumableAnswers, ResumedAnswer};
 
-pub(super) const BACKGROUND_ANSWERS: ResumableAnswers = ResumableAnswers { address, is_pending, poll_ms: POLL_MS };
+// The answer itself says `"background": true`.
+pub(super) const BACKGROUND_ANSWERS: ResumableAnswers =
+    ResumableAnswers { address, is_pending, is_asked_for: |_| false, poll_ms: POLL_MS };
 
 /// The guide's example asks every two seconds.
 const POLL_MS: Ms = 2_000;

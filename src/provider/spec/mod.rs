@@ -38,7 +38,7 @@ pub(crate) use model_table::ModelTable;
 pub(crate) use named_dialect::{AllDialects, NamedDialect};
 pub(crate) use parameter_codec::{DefaultsContext, ParameterCodec, TranslateForeign};
 pub use paused_turns::Pause;
-pub(crate) use paused_turns::PausedTurns;
+pub(crate) use paused_turns::{AnswerTokens, ContinuedAnswer, PausedTurns};
 pub(crate) use prompt_cache::{CACHE_RETENTION, CacheBreakpoints, PromptCache, SHORT_CACHE_LIFE, retained_cache_life};
 pub(crate) use provider_compaction::ProviderCompaction;
 pub use provider_compaction::ProviderSummary;

@@ -9,6 +9,9 @@ pub(crate) struct ResumableAnswers {
     pub address: fn(&ResumedAnswer<'_>) -> Option<String>,
     /// Returns true for the finish reason of an answer on which the service still works.
     pub is_pending: fn(&str) -> bool,
+    /// Returns true for the parameters of a request that asks for such an answer, if the answer does not say that it is
+    /// one.
+    pub is_asked_for: fn(JsonRef<'_>) -> bool,
     /// The pause before an answer that is not ready is asked for again, in milliseconds.
     pub poll_ms: Ms,
 }

@@ -160,6 +160,8 @@ pub struct Assembled {
     pub response_id: Option<String>,
     /// The id of the conversation to which the provider added the response.
     pub conversation_id: Option<String>,
+    /// The token by which the provider continues the answer, which it has not finished.
+    pub continuation: Option<String>,
     /// The name of the model, as the provider reports it.
     pub model: Option<String>,
     /// All text of the answer.

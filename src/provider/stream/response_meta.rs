@@ -20,6 +20,8 @@ pub(crate) struct ResponseMeta {
     pub model: Option<String>,
     /// The provider's finish or stop reason, as sent.
     pub finish_reason: Option<String>,
+    /// The token by which the provider continues the answer, which it has not finished.
+    pub continuation: Option<String>,
     pub usage: Option<Usage>,
     pub error: Option<WireError>,
     pub transformations: Vec<InputTransformation>,
@@ -96,6 +98,7 @@ impl ResponseMeta {
             finish_reason: self.finish_reason.clone(),
             response_id: self.id.clone(),
             conversation_id: self.conversation_id.clone(),
+            continuation: self.continuation.clone(),
             model: self.model.clone(),
             text: JsonStr::from_inside(text),
             calls,

@@ -28,8 +28,9 @@ pub fn begin_call(turn: &mut RunData, attempt: CallAttempt, context: &RunContext
     turn.activate_handoff(context.history);
     let model_calls = turn.totals().model_calls;
     if model_calls >= turn.setup().max_turns {
-        let message =
-            format!("the model still calls tools after {model_calls} model calls; raise `maxTurns` to allow more");
+        let is_open = !turn.open_parts().is_empty();
+        let what = if is_open { "the answer is not finished" } else { "the model still calls tools" };
+        let message = format!("{what} after {model_calls} model calls; raise `maxTurns` to allow more");
         return EarlyStop::failed(Error::new(ErrorCode::MaxTurns, message)).into();
     }
     NextState::Render(RenderPlan { replies: turn.handoffs().replies(), at: context.now, attempt })
@@ -38,8 +39,11 @@ pub fn begin_call(turn: &mut RunData, attempt: CallAttempt, context: &RunContext
 /// Builds the body from the replies so far; asks the application if a reducer needs another reply, or if it has a
 /// filter.
 pub fn build_body(turn: &mut RunData, plan: RenderPlan, context: &mut RunContext<'_>) -> NextState {
-    take_stored_results(turn, context.history);
+    if turn.open_parts().is_empty() {
+        take_stored_results(turn, context.history);
+    }
     let setup = turn.setup();
+    let live = turn.live_of_request();
     let provider = next_provider(turn);
     let request = render_request(turn, &provider);
     // What a service keeps of a conversation changes by its own rules.
@@ -49,7 +53,7 @@ pub fn build_body(turn: &mut RunData, plan: RenderPlan, context: &mut RunContext
     let last = context.renderer.last_request(context.last_request);
     let input = RenderInput {
         history: context.history,
-        live: Some(turn.live()),
+        live: Some(&live),
         owner: turn.owner_of_request(),
         begins_chain: turn.restarts_chain(),
         handoffs: handoff_views,
@@ -133,7 +137,13 @@ pub fn replay_body(turn: &mut RunData, now: Ms) -> Option<Json> {
 /// Sends a request. `held_back` are the ids of the messages that the application's filter held back.
 pub fn send(turn: &mut RunData, composed: ComposedRequest, held_back: Vec<String>) -> NextState {
     let ComposedRequest { attempt, body, report, prefix, mark } = composed;
-    turn.set_held_back(held_back);
+    let body = match turn.continued_body(&body) {
+        Ok(continued) => continued.map_or(body, Rc::new),
+        Err(error) => return EarlyStop::failed(error).into(),
+    };
+    // A request that continues an answer contains nothing that could be held back.
+    let still_held = turn.continued_mark().map(|mark| mark.pending.clone());
+    turn.set_held_back(still_held.unwrap_or(held_back));
     turn.set_prefix_mark(mark);
     turn.add_to_report(&report);
     let number = turn.count_model_call();

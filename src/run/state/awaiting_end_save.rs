@@ -3,7 +3,7 @@
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, FindingCode};
-use crate::message::{Message, Role};
+use crate::message::{Message, MessageStatus, Role};
 use crate::replay::CompletedTurns;
 use crate::run::context::RunContext;
 use crate::run::effect::SaveKind;
@@ -162,7 +162,10 @@ impl StateBehavior for AwaitingEndSave {
         let is_complete = journal.iter().any(|entry| matches!(entry, JournalEntry::Completed(_)));
         let is_answer = |last: &&Message| last.role == Role::Assistant && !last.source.is_of_provider();
         // The last message is an earlier one if the answer is empty.
-        let last = turn.live().messages().last().filter(is_answer).filter(|last| !is_stored(&last.id));
+        let last = turn.live().messages().last().filter(is_answer);
+        // A part that was stored as one that goes on, and is truncated since its token was refused.
+        let is_truncated = |last: &Message| last.is_unfinished() && last.status == MessageStatus::Truncated;
+        let last = last.filter(|last| !is_stored(&last.id) || is_truncated(last));
         (self.has_answer && !is_complete).then(|| JournalEntry::Completed(last.cloned()))
     }
 

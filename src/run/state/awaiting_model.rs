@@ -31,6 +31,7 @@ use crate::run::turn::RunData;
 use std::rc::Rc;
 
 mod background;
+mod continuation;
 
 /// The run waits for the model's response.
 pub struct AwaitingModel {
@@ -130,7 +131,8 @@ impl AwaitingModel {
     }
 
     fn answered_call(&self, status: MessageStatus, container: Option<String>) -> AnsweredCall<'_> {
-        AnsweredCall { message_id: &self.message_id, asked_at: self.asked_at, status, container }
+        let (message_id, asked_at) = (&*self.message_id, self.asked_at);
+        AnsweredCall { message_id, asked_at, status, container, continuation: None }
     }
 
     /// Stops the run. An incomplete streamed answer is kept.
@@ -341,6 +343,11 @@ impl AwaitingModel {
         } else {
             None
         };
+        if pause.is_none()
+            && let Some(next) = Self::end_refused_continuation(turn, status, assembled, refusal.is_some())
+        {
+            return next;
+        }
         if let (Some(refusal), None) = (refusal, pause)
             && let Some(next) = restart_refused_chain(turn, refusal, context.now)
         {
@@ -451,9 +458,7 @@ impl AwaitingModel {
         context: &RunContext<'_>,
     ) -> NextState {
         let assembled = turn.with_conversation(assembled);
-        let provider = &turn.setup().provider;
-        let reason = assembled.finish_reason.as_deref().unwrap_or_default();
-        let pause = spec(provider.dialect).pause_after(reason, provider.params.view());
+        let pause = self.pause_after(turn, &assembled);
         let (is_paused, model_continues) = (pause.is_some(), pause == Some(Pause::Resumes));
         if let Some(why) = refusal_of(&assembled, is_paused) {
             self.end_background(turn);
@@ -476,7 +481,8 @@ impl AwaitingModel {
             let text = "the provider cut the answer (its length limit, usually); it is stored as truncated";
             turn.warn(Finding::warning(FindingCode::Interrupted, text).of_message(&self.message_id));
         }
-        let call = self.answered_call(status, container);
+        let continuation = assembled.continuation.clone().filter(|_| is_paused);
+        let call = AnsweredCall { continuation, ..self.answered_call(status, container) };
         let Some((message, invocations)) = answer_message(turn, &assembled, &call, context) else {
             return NextState::SaveTurn(TurnEnd::Answer);
         };

@@ -110,6 +110,11 @@ pub fn resumable(turn: &RunData) -> Option<&'static ResumableAnswers> {
     spec(turn.setup().provider.dialect).resumable_answers.as_ref()
 }
 
+/// Returns true if the requests of the turn ask for an answer in the background that does not say so itself.
+pub fn is_asked_for(turn: &RunData) -> bool {
+    resumable(turn).is_some_and(|resumable| (resumable.is_asked_for)(turn.setup().provider.params.view()))
+}
+
 /// Returns the address of an answer; none if it cannot be picked up.
 pub fn address_of(turn: &RunData, response: &str, form: AnswerForm) -> Option<String> {
     let provider = &turn.setup().provider;

@@ -1,7 +1,7 @@
 //! Turns of one session whose owner is a chain of Gemini's interactions, interleaved with what may happen to them:
-//! kills after any write, lost and cut answers, interactions that expire, answers without an id or that are not
-//! finished, other instructions, and a second process that runs a turn meanwhile (R23, R25, R27). Nothing is doubled
-//! and nothing lost.
+//! kills after any write, lost and cut answers, interactions and tokens that expire, answers without an id, in parts
+//! or that are not finished, other instructions, and a second process that runs a turn meanwhile (R23, R25, R27).
+//! Nothing is doubled and nothing lost.
 
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
@@ -140,14 +140,24 @@ impl<'s> World<'s> {
             self.service.interactions.clear();
         }
         self.service.without_ids = what == 6;
+        if what == 9 && body.get("continuation_token").is_some() {
+            self.note("all tokens expire");
+            self.service.pauses.issued.clear();
+        }
+        // A request that continues an answer has no input.
+        let input = body["input"].as_array().cloned().unwrap_or_default();
         // A call of an answer that is not finished fails the run.
-        let has_result = body["input"].as_array().unwrap().iter().any(|step| step["type"] == "function_result");
+        let has_result = input.iter().any(|step| step["type"] == "function_result");
         self.service.status = (what == 7 && has_result).then_some("requires_continuation");
         self.service.stream = stream;
+        self.service.pauses.next = if what >= 20 { usize::try_from(what - 19).unwrap() } else { 0 };
         let before = self.service.requests.len();
         let answer = if what == 1 { Answer::Unreachable } else { self.service.answer(body) };
         let is_accepted = self.service.requests.len() > before;
-        let words = words_of(body["input"].as_array().unwrap());
+        let words = words_of(&input);
+        if is_accepted && body.get("continuation_token").is_some() {
+            self.note("an answer goes on");
+        }
         let refused = self.service.refused.last();
         self.events.push(format!("{} {words:?} {is_accepted} {refused:?}", body["previous_interaction_id"]));
         if is_accepted && (what < 6) {
@@ -182,6 +192,7 @@ impl<'s> World<'s> {
         }
         // What the next turn reaches the service with is the whole history.
         self.service.script = Box::new(|_| Ok("The end.".into()));
+        self.service.pauses.next = 0;
         (self.service.without_ids, self.service.status, self.service.stream) = (false, None, false);
         let outcome = host.ask(interacting("last", automatic()), "last question", |body| self.service.answer(body));
         assert_eq!(outcome.status, RunStatus::Finished, "{:?}\n{:#?}", outcome.error, self.events);
@@ -211,6 +222,6 @@ fn r23_r25_r27_r77_interleaved_turns_of_interactions_double_and_lose_nothing() {
     }
     // They show something only if all of this happens.
     assert_eq!(refusals.into_iter().collect::<Vec<_>>(), ["invalid_request", "not_found"]);
-    assert!(counts.len() == 4 && counts.values().all(|times| *times > 30), "{counts:?}");
+    assert!(counts.len() == 6 && counts.values().all(|times| *times > 30), "{counts:?}");
     assert!(continued > 1_000, "{continued}");
 }

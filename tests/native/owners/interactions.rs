@@ -31,23 +31,23 @@ fn failing() -> StateOwner {
     StateOwner::Response { previous: None, on_lost: OnLost::Fail }
 }
 
-fn ask(host: &mut Host<'_>, service: &mut InteractionService, setup: RunSetup, input: &str) -> RunOutcome {
+pub fn ask(host: &mut Host<'_>, service: &mut InteractionService, setup: RunSetup, input: &str) -> RunOutcome {
     host.ask(setup, input, |body| service.answer(body))
 }
 
 /// As [`ask`], of a run that finishes.
-fn finish(host: &mut Host<'_>, service: &mut InteractionService, setup: RunSetup, input: &str) -> RunOutcome {
+pub fn finish(host: &mut Host<'_>, service: &mut InteractionService, setup: RunSetup, input: &str) -> RunOutcome {
     let outcome = ask(host, service, setup, input);
     assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
     outcome
 }
 
-fn restarts(outcome: &RunOutcome) -> usize {
+pub fn restarts(outcome: &RunOutcome) -> usize {
     outcome.report.iter().filter(|finding| finding.code.as_str() == "chain_restarted").count()
 }
 
 /// What a session of its own would send next, in words: the whole history.
-fn history_of(host: &mut Host<'_>) -> Vec<String> {
+pub fn history_of(host: &mut Host<'_>) -> Vec<String> {
     let body: Value = serde_json::from_slice(&host.render(INTERACTIONS).body).unwrap();
     assert_eq!((&body["store"], &body["previous_interaction_id"]), (&json!(false), &Value::Null));
     words_of(body["input"].as_array().unwrap())
@@ -139,8 +139,6 @@ fn r22_r77_interactions_have_no_conversation_id_and_no_second_owner() {
     assert_eq!(rejected(conversation, r#"{"model":"m"}"#), ErrorCode::ConfigInvalid);
     // No later request could continue what is not kept.
     assert_eq!(rejected(automatic(), r#"{"model":"m","store":false}"#), ErrorCode::ConfigInvalid);
-    // An answer in the background is not picked up, so the conversation could not go on.
-    assert_eq!(rejected(automatic(), r#"{"model":"m","background":true}"#), ErrorCode::ConfigInvalid);
     let params = r#"{"model":"m","previous_interaction_id":"v1_1"}"#;
     assert_eq!(rejected(automatic(), params), ErrorCode::StateOwnerConflict);
     assert_eq!(rejected(StateOwner::Session, params), ErrorCode::StateOwnerConflict);

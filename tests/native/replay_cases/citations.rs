@@ -5,6 +5,7 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use super::*;
 use rethread::history::HistoryEntry;
+use rethread::message::{AnswerMeta, Continuation, Role};
 use rethread::replay::{Citations, CompletedTurns};
 use rethread::synthetic_result::UNCITED;
 use rethread::tool::ToolResult;
@@ -448,4 +449,43 @@ fn r08_only_the_turn_that_is_answered_loses_sources() {
         (chat.call("a").result.as_ref().unwrap().content.view().as_text().unwrap(), report.len()),
         (THREE.into(), 0)
     );
+}
+
+#[test]
+fn r08_r77_a_part_of_an_answer_is_no_answer_and_a_mark_between_two_parts_counts() {
+    let in_parts = |parts: &[&str], is_whole: bool| {
+        let mut body = vec![user("q"), calls(&["a"]), result("a", THREE)];
+        body.extend(parts.iter().map(|text| says(text)));
+        let mut entries = Chat::new().joined(NOW - AGE, CHAT, &Value::from(body).to_string()).entries;
+        let mut left = parts.len() + 1;
+        for entry in &mut entries {
+            if let HistoryEntry::Message(message) = entry
+                && message.role == Role::Assistant
+            {
+                left -= 1;
+                let is_part = left < parts.len() && (left > 0 || !is_whole);
+                let continuation = is_part.then(|| Box::new(Continuation { token: "t".into(), mark: None }));
+                message.answer = Some(Box::new(AnswerMeta { continuation, ..AnswerMeta::default() }));
+            }
+        }
+        entries
+    };
+    let kept = |mut entries: Vec<HistoryEntry>, citations: Citations| {
+        if citations == Citations::Store {
+            drop_uncited(&mut entries, &global(PolicyLayer { citations: Some(citations), ..PolicyLayer::default() }));
+        }
+        let mut chat = Chat::new();
+        entries.into_iter().for_each(|entry| chat.history.apply(entry));
+        let lines = chat.lines(&cited())[2].clone();
+        [0, 3, 10]
+            .into_iter()
+            .filter(|number| lines.contains(&format!("\"source_number\":{number},")))
+            .collect::<Vec<u64>>()
+    };
+    for citations in [Citations::Replay, Citations::Store] {
+        assert_eq!(kept(in_parts(&["It says", " so [source3]"], true), citations), [3]);
+        assert_eq!(kept(in_parts(&["[source3]"], false), citations), [0, 3, 10]);
+        assert_eq!(kept(in_parts(&["[source3] and [sour", "ce10]."], true), citations), [3, 10]);
+        assert_eq!(kept(in_parts(&["[sou", "rce", "1", "0]."], true), citations), [10]);
+    }
 }

@@ -1,7 +1,7 @@
 //! Answers on which the service works in the background: a run picks them up where they are (R18).
 
 use super::*;
-use crate::background_service::{BackgroundService, Reply};
+use crate::background_service::{BackgroundService, Reply, Serves};
 use crate::stateful_service::{Service, rounds};
 use rethread::clock::Clock;
 use rethread::json::Json;
@@ -15,6 +15,7 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 mod broken_bodies;
 mod failures;
 mod handoffs;
+mod interactions;
 mod interleavings;
 mod limits;
 mod owners;
@@ -71,11 +72,7 @@ fn story() -> BackgroundService {
 }
 
 /// Drives the run with this service, until it is over; none if it is killed. `fate` says what becomes of each call.
-fn drive(
-    host: &mut Host<'_>,
-    service: &mut BackgroundService,
-    mut fate: impl FnMut(&mut BackgroundService) -> Fate,
-) -> Option<RunOutcome> {
+fn drive<S: Serves>(host: &mut Host<'_>, service: &mut S, mut fate: impl FnMut(&mut S) -> Fate) -> Option<RunOutcome> {
     for _ in 0..2_000 {
         if !host.write() {
             return None;
@@ -89,7 +86,7 @@ fn drive(
             EffectKind::CallModel { method, url, headers, body, stream, .. } => {
                 let has_type = headers.iter().any(|(name, _)| name == "content-type");
                 assert_eq!(has_type, method.as_str() == "POST", "{headers:?}");
-                service.is_picking_up = method.as_str() == "GET";
+                service.expect(method.as_str());
                 let fate = fate(service);
                 if fate.how == How::Unreachable {
                     fail(host, &effect.id, Some(false));

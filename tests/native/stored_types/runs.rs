@@ -265,6 +265,11 @@ fn r70_r67_records_of_answers_with_their_maker_and_prefix() {
     message.answer.as_mut().unwrap().known_results = u64::MAX;
     let entry = JournalEntry::Answered { message, invocations: Vec::new() };
     fixed("journal_answered_with_known_results", RecordKind::Journal, &entry);
+    let mut message = super::message();
+    let answer = message.answer.as_mut().unwrap();
+    answer.continuation = Some(Box::new(Continuation { token: "token".into(), mark: answer.service_mark.take() }));
+    let entry = JournalEntry::Answered { message, invocations: Vec::new() };
+    fixed("journal_answered_with_token", RecordKind::Journal, &entry);
     // {2: 7, 50: "x"}: a field of a newer build is skipped.
     let mark = b"\xa2\x02\x07\x18\x32\x61x";
     let read: PrefixMark = open_record(RecordKind::Log, &seal_payload(RecordKind::Log, mark)).unwrap();

@@ -18,7 +18,8 @@ use crate::run::next_state::{CallAttempt, EarlyStop, ModelRequest, NextState, wr
 use crate::run::replay_safety::{RequestDelivery, RequestEvidence};
 use crate::run::retry::{is_transient, requested_wait};
 use crate::run::state::background_call::{
-    BackgroundCall, IdStorage, address_of, can_pick_up, is_answer_lost, is_pending, refuses_stream, resumable,
+    BackgroundCall, IdStorage, address_of, can_pick_up, is_answer_lost, is_asked_for, is_pending, refuses_stream,
+    resumable,
 };
 use crate::run::state::settled_request::request_headers;
 use crate::run::turn::RunData;
@@ -120,7 +121,7 @@ impl AwaitingModel {
     /// Stores the id of an answer on which the service works in the background, as soon as the service has named it.
     pub(super) fn note_background(&mut self, turn: &mut RunData) {
         let ReceivedResponse::Streaming(assembler) = &self.response else { return };
-        if self.background.is_none() && assembler.meta().is_background {
+        if self.background.is_none() && (assembler.meta().is_background || is_asked_for(turn)) {
             let response = assembler.meta().id.clone();
             self.keep_background(turn, response);
         }
@@ -277,7 +278,8 @@ impl AwaitingModel {
     /// picked up.
     pub(super) fn note_if_background(&mut self, turn: &mut RunData, assembled: &Assembled) -> bool {
         // A server that was asked for a stream may answer with one value.
-        if assembled.is_background && is_pending(turn, assembled.finish_reason.as_deref()) {
+        let is_background = assembled.is_background || is_asked_for(turn);
+        if is_background && is_pending(turn, assembled.finish_reason.as_deref()) {
             self.keep_background(turn, assembled.response_id.clone());
         }
         self.background.is_some()
