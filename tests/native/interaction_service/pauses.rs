@@ -22,6 +22,9 @@ pub struct Pauses {
     pub issued: Vec<IssuedToken>,
 }
 
+/// The steps of each part of an answer.
+pub(super) type Parts = Vec<Vec<Value>>;
+
 /// A token, and what the service keeps with it.
 #[derive(Clone)]
 pub struct IssuedToken {
@@ -31,13 +34,13 @@ pub struct IssuedToken {
     /// The interaction that issued it; empty if it is not kept.
     pub interaction: String,
     /// The rest of the answer.
-    rest: Vec<Vec<Value>>,
+    rest: Parts,
     is_used: bool,
 }
 
 impl InteractionService {
     /// Returns the rest of the answer that a request continues by a token, or why the service refuses the token.
-    pub(super) fn rest_of_answer(&mut self, body: &Value) -> Option<Result<Vec<Vec<Value>>, (u16, Value)>> {
+    pub(super) fn rest_of_answer(&mut self, body: &Value) -> Option<Result<Parts, (u16, Value)>> {
         let token = body.get("continuation_token")?;
         let single_use = self.pauses.are_single_use;
         let found = self.pauses.issued.iter_mut().rev().find(|issued| *token == json!(issued.token));
@@ -63,7 +66,7 @@ impl InteractionService {
     }
 
     /// Returns an answer in the parts in which it is given: the last one is the answer of the script.
-    pub(super) fn in_parts(&mut self, last: Vec<Value>) -> Vec<Vec<Value>> {
+    pub(super) fn in_parts(&mut self, last: Vec<Value>) -> Parts {
         let pauses = std::mem::take(&mut self.pauses.next);
         let count = self.count + 1;
         let part = |part: usize| vec![said(&format!("part {part} of answer {count}, "))];
@@ -71,7 +74,7 @@ impl InteractionService {
     }
 
     /// Pauses an interaction: the rest is given to a request with the token that it gets.
-    pub(super) fn pause(&mut self, interaction: &mut Value, rest: Vec<Vec<Value>>, body: &Value) {
+    pub(super) fn pause(&mut self, interaction: &mut Value, rest: Parts, body: &Value) {
         interaction["status"] = json!("requires_continuation");
         let sent = body["continuation_token"].as_str().filter(|_| self.pauses.repeats_token);
         let token = sent.map_or_else(|| format!("token_{}", self.count), Into::into);
