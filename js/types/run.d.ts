@@ -58,7 +58,7 @@ export interface RunRequest {
    *  `closed` (it waits in `pendingRuns`, if it was stored by then), `conflict` (another tab or process took it over,
    *  and may have answered it, or the session was changed so that it must be asked anew: the message says which), and
    *  an error whose `details.outcome` is "unknown" (look in `pendingRuns` before you send it again). `not_found`: it
-   *  was discarded here, or its session deleted. `aborted`: its run was cancelled before it began. A question that is
+   *  was discarded here (with `keep`, it is stored), or its session deleted. `aborted`: its run was cancelled before it began. A question that is
    *  only in memory begins after those that are stored, also if it was sent before them, and is lost with its page:
    *  one with `replace`, one for another `branch` than that which is shown, one asked while the first answer of a new
    *  branch comes in, one with tool calls, and one of a conversation that the application holds. */

@@ -8,7 +8,7 @@ import { after, before, test } from 'node:test';
 import OpenAI from 'openai';
 import { fromUIMessages } from '../../js/adapters/ai-sdk.js';
 import { repairing } from '../../js/entry/fetch-node.js';
-import { open } from '../../js/entry/node.js';
+import { heal, open } from '../../js/entry/node.js';
 import { drive } from '../../js/host.js';
 import { startStandIn } from '../stand-in/server.mjs';
 import { bodies, chat as chatOf, runBlock, textsOf } from './document-page.mjs';
@@ -37,6 +37,14 @@ test('repair any SDK: the broken chat is answered, and the repair is reported', 
   const { client } = await runBlock('guides/repair', 'onRepair', { OpenAI: Client, repairing, console }, ['client']);
   await runBlock('guides/repair', 'Lisbon', { client, console });
   assert.deepEqual(printed, ['dangling_call: synthesized', 'Hello.']);
+});
+
+test('repair any SDK: a saved chat is cured by the sentence of its refusal', async () => {
+  const printed = [];
+  const console = { log: (text) => printed.push(text) };
+  const { healed } = await runBlock('guides/repair', 'refusal', { heal, console }, ['healed']);
+  assert.deepEqual(printed, ['healed']);
+  assert.doesNotMatch(JSON.stringify(healed.body), /thinking/);
 });
 
 /** What the page of the guide needs of a browser: a list and a form. */
