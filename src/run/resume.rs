@@ -30,6 +30,7 @@ impl Run {
         let setup = setup.for_owner();
         setup.check()?;
         stored.check_credentials(&setup.provider)?;
+        stored.check_continuation(&setup.provider)?;
         stored.check_not_cancelled()?;
         let background = stored.take_background();
         let StoredRun {

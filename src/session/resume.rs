@@ -102,6 +102,7 @@ pub async fn resume_snapshot(
     setup.provider.check()?;
     let mut stored = snapshot.read_run(session.context.settings.seed)?;
     stored.check_credentials(&setup.provider)?;
+    stored.check_continuation(&setup.provider)?;
     stored.attach_handoffs(handoffs, &setup)?;
     setup.persistence = persistence.unwrap_or(stored.began.persistence);
     setup.check()?;
@@ -160,6 +161,7 @@ pub async fn resume_run(
     let missing = snapshot.map(|snapshot| snapshot.missing_entries(&stored.records)).unwrap_or_default();
     stored.extend(&missing)?;
     stored.check_credentials(&setup.provider)?;
+    stored.check_continuation(&setup.provider)?;
     stored.attach_handoffs(handoffs, &setup)?;
     setup.persistence = persistence.unwrap_or(stored.began.persistence);
     setup.check()?;

@@ -116,6 +116,12 @@ impl AnswerReader for InteractionsAssembler {
         whole.read_body(body);
         let (shown, text) = (self.text(), whole.text());
         let is_complete = whole.ended == Some(AnswerStatus::Complete);
+        if is_complete && whole.steps.is_empty() && !self.steps.is_empty() {
+            // What was streamed of it need not be all.
+            self.meta.finish_reason = None;
+            self.meta.error = Some(malformed("the response has no steps"));
+            return;
+        }
         if whole.steps.is_empty() || !is_complete && text.len() < shown.len() {
             // One that failed, was cancelled or cut need not have what was streamed of it.
             self.meta.error = None;
@@ -140,6 +146,10 @@ impl AnswerReader for InteractionsAssembler {
         for (position, step) in (0..).zip(&self.steps) {
             step.visit(position << 32, visit);
         }
+    }
+
+    fn has_content(&self) -> bool {
+        !self.steps.is_empty()
     }
 
     fn assemble(&self, stopped: bool) -> Assembled {

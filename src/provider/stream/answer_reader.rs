@@ -36,6 +36,13 @@ pub(crate) trait AnswerReader: Send {
     /// Visits the blocks received so far, without their text being copied: they are read after each event. Calls are no
     /// blocks: they are part of an answer when it is complete.
     fn visit_blocks(&self, visit: &mut dyn FnMut(AnswerBlock<'_>));
+    /// Returns true if something of the answer was received, be it no block: a stream that is read from its start again
+    /// would add it once more.
+    fn has_content(&self) -> bool {
+        let mut has_any = false;
+        self.visit_blocks(&mut |_| has_any = true);
+        has_any
+    }
     /// Returns the response received so far. `stopped`: the application stopped it, so it counts as truncated.
     fn assemble(&self, stopped: bool) -> Assembled;
     /// Returns the id of the container in which the provider ran code, if it reports one (Anthropic).

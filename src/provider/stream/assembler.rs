@@ -158,6 +158,11 @@ impl StreamAssembler {
         self.reader.answer.visit_blocks(visit);
     }
 
+    /// Returns true if something of the answer was received, be it no block.
+    pub(crate) fn has_content(&self) -> bool {
+        self.reader.answer.has_content()
+    }
+
     /// Returns the metadata received so far.
     pub(crate) fn meta(&self) -> &ResponseMeta {
         self.reader.answer.meta()

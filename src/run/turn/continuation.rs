@@ -5,8 +5,9 @@ use crate::error::{Error, Result};
 use crate::finding::{Finding, FindingCode};
 use crate::history::History;
 use crate::json::{JsonRef, JsonStr};
-use crate::message::{Message, MessageStatus, ServiceMark};
-use crate::provider::{ContinuedAnswer, spec};
+use crate::message::{AnswerMeta, Message, MessageStatus, ServiceMark};
+use crate::provider::{ContinuedAnswer, ProviderRequest, spec};
+use crate::run::StoredRun;
 use crate::run::answer::answer_text;
 use std::borrow::Cow;
 
@@ -23,9 +24,8 @@ impl RunData {
             return &[];
         }
         let is_part = |message: &Message| {
-            let Some(part) = message.answer.as_ref().and_then(|answer| answer.continuation.as_ref()) else {
-                return false;
-            };
+            let part = message.answer.as_ref().and_then(|answer| answer.continuation.as_ref());
+            let Some(part) = part.filter(|part| !part.token.is_empty()) else { return false };
             // With another owner the next request would not be the one that the token is for.
             let is_of_owner =
                 if owner.is_stateful() { owner.mark_of_part(message).is_some() } else { part.mark.is_none() };
@@ -56,11 +56,7 @@ impl RunData {
     /// `config_invalid` if the parameters do not let it.
     pub fn continued_body(&self, composed: &[u8]) -> Result<Option<Vec<u8>>> {
         let Some(answer) = self.open_parts().last().and_then(|last| last.answer.as_deref()) else { return Ok(None) };
-        if answer.maker.as_ref() != Some(&self.setup.provider.maker()) {
-            let text = "the last answer is not finished, and another service or model than the one that gave its token would get it; resume the \
-                        run with the URL and the model that it began with, or discard it";
-            return Err(Error::config(text));
-        }
+        check_maker(answer, &self.setup.provider)?;
         let tokens = spec(self.setup.provider.dialect).paused_turns.as_ref().and_then(|paused| paused.tokens.as_ref());
         let body = std::str::from_utf8(composed).ok().and_then(|text| JsonRef::parse(text).ok());
         let body = tokens.zip(answer.continuation.as_deref()).zip(body).and_then(|((tokens, part), body)| {
@@ -91,6 +87,30 @@ impl RunData {
             self.warn(Finding::warning(FindingCode::Interrupted, TOKEN_REFUSED).of_message(&id));
         }
     }
+}
+
+impl StoredRun {
+    /// Checks that a run goes on with its unfinished answer where it began it.
+    ///
+    /// # Errors
+    /// `config_invalid` for another host or model than the one that gave the token.
+    pub fn check_continuation(&self, provider: &ProviderRequest) -> Result<()> {
+        let last = self.live.messages().last().filter(|last| !self.is_complete && last.is_unfinished());
+        match last.filter(|last| last.dialect == Some(provider.dialect)).and_then(|last| last.answer.as_deref()) {
+            Some(answer) => check_maker(answer, provider),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A token is sent only to the host and the model that gave it.
+fn check_maker(answer: &AnswerMeta, provider: &ProviderRequest) -> Result<()> {
+    if answer.maker.as_ref() == Some(&provider.maker()) {
+        return Ok(());
+    }
+    let text = "the last answer is not finished, and another service or model than the one that gave its token would get it; resume the run \
+                with the URL and the model that it began with, or discard it";
+    Err(Error::config(text))
 }
 
 /// Returns the text of the last answer, with that of its parts before, of which this is the turn.

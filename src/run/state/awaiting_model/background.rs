@@ -232,7 +232,7 @@ impl AwaitingModel {
         error: Error,
         context: &RunContext<'_>,
     ) -> Option<NextState> {
-        let can_continue = assembler.meta().last_event.is_some() || !has_blocks(&assembler);
+        let can_continue = assembler.meta().last_event.is_some() || !assembler.has_content();
         self.keep(assembler);
         let attempt = self.background.as_ref().map_or(u32::MAX, |background| background.attempt);
         if !can_continue {

@@ -60,7 +60,10 @@ fn r18_r20_r77_an_interaction_in_the_background_of_a_killed_run_is_picked_up_and
             assert!(service.requests[0]["store"] == true && service.requests[0]["background"] == true);
             let query = if stream { "?alt=7&stream=true" } else { "?alt=7" };
             let address = format!("https://model.example/v1beta/interactions/v1_1{query}");
-            assert!(!service.works.gets.is_empty() && service.works.gets.iter().all(|get| *get == address));
+            assert_eq!(service.works.gets.first(), Some(&address));
+            // A stream that ended too early is not read again, where it has brought any step.
+            let whole = "https://model.example/v1beta/interactions/v1_1?alt=7";
+            assert!(service.works.gets.iter().all(|get| *get == address || get == whole));
             // The conversation goes on from it.
             host.start(in_background("r2", stream, &owner), "Two").unwrap();
             let outcome = drive(&mut host, &mut service, |_| ALL).unwrap();
@@ -149,6 +152,55 @@ fn r18_r77_calls_of_an_interaction_that_was_picked_up_run_once() {
         let ended = ["user: One", "call call_1", "result call_1: found", "model: answer 1 after 1"];
         assert_eq!(history_of(&mut host), ended);
     }
+}
+
+/// A stream that is read again begins with what was received of it.
+#[test]
+fn r16_r77_calls_of_an_interaction_run_once_wherever_its_stream_breaks() {
+    for (owner, _) in variants() {
+        for events in 1..9 {
+            let store = MemoryStore::default();
+            let mut service = InteractionService::new(crate::interaction_service::rounds(1));
+            service.works.pace = 9;
+            let mut host = Host::open(&store, "s", "h");
+            host.start(in_background("r1", true, &owner), "One").unwrap();
+            let mut calls = 0;
+            let outcome = drive(&mut host, &mut service, |_| {
+                calls += 1;
+                // The first response has the events so far, the second one all of them.
+                if calls == 2 { Fate { events: Some(events), how: How::Breaks } } else { ALL }
+            });
+            let outcome = outcome.unwrap();
+            assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
+            assert_eq!((host.ran.len(), service.requests.len(), service.refused.len()), (1, 2, 0), "{events}");
+            let ended = ["user: One", "call call_1", "result call_1: found", "model: answer 1 after 1"];
+            assert_eq!(history_of(&mut host), ended, "{events}");
+        }
+    }
+}
+
+/// An answer that is whole and has nothing of what was streamed of it is not the answer.
+#[test]
+fn r18_r77_a_whole_interaction_without_its_steps_is_asked_for_again() {
+    const EMPTY: &str = r#"{"id":"v1_1","status":"completed","model":"m"}"#;
+    let store = MemoryStore::default();
+    let mut service = story();
+    service.works.pace = 4;
+    let mut host = Host::open(&store, "s", "h");
+    host.start(in_background("r1", true, &StateOwner::Session), "One").unwrap();
+    let mut calls = 0;
+    let outcome = drive(&mut host, &mut service, |service| {
+        calls += 1;
+        service.works.pace = 9;
+        match calls {
+            2 => Fate { events: Some(4), how: How::Breaks },
+            3 => Fate { events: None, how: How::Says(EMPTY) },
+            _ => ALL,
+        }
+    });
+    let outcome = outcome.unwrap();
+    assert_eq!((outcome.status, text_of(&host)), (RunStatus::Finished, STORY.to_owned()), "{:?}", outcome.error);
+    assert!(calls > 3);
 }
 
 #[test]
