@@ -106,11 +106,16 @@ fn is_carried(member: &ContentMember, place: &Place<'_>, (source, target): (&Dia
         ContentMeaning::FileName => keeps_or_drops_file(&target.names_file),
         ContentMeaning::DocumentContext => keeps_or_drops_file(&|_| target.has_member(member.meaning)),
         ContentMeaning::DocumentCitations => keeps_or_drops_file(&|_| false),
-        ContentMeaning::ImageDetail if common_detail(place.value).is_some() && target.has_member(member.meaning) => {
-            true
-        }
         ContentMeaning::ImageDetail | ContentMeaning::MediaResolution | ContentMeaning::VideoClip => {
-            !part().is_some_and(|part| matches!(part.body, PartBody::Image(_) | PartBody::File(_)) && is_sent(&part))
+            // Files have a `detail` in one dialect alone.
+            let keeps_detail = member.meaning == ContentMeaning::ImageDetail
+                && common_detail(place.value).is_some()
+                && target.has_member(member.meaning);
+            part().is_none_or(|part| match part.body {
+                PartBody::Image(_) => keeps_detail || !is_sent(&part),
+                PartBody::File(_) => !is_sent(&part),
+                _ => true,
+            })
         }
     }
 }

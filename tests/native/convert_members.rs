@@ -105,6 +105,22 @@ fn r42_the_detail_of_an_image_goes_where_it_is_known_and_is_reported_elsewhere()
     }
 }
 
+#[test]
+fn r42_the_detail_of_a_file_is_reported_in_every_other_dialect() {
+    let body = json!({"input": [{"role": "user", "content": [{"type": "input_text", "text": "q"},
+        {"type": "input_file", "filename": "Plan.pdf", "file_data": "data:application/pdf;base64,JVBERi0=", "detail": "low"}]}]});
+    for to in others(Dialect::OpenAiResponses) {
+        let (out, report) = turn(&body, Dialect::OpenAiResponses, to);
+        assert!(out.to_string().contains("JVBERi0="), "{to:?}: {out}");
+        assert!(!out.to_string().contains("\"low\""), "{to:?}: {out}");
+        let mut expected = vec!["/input/0/content/1/detail"];
+        if matches!(to, Dialect::Gemini | Dialect::GeminiInteractions) {
+            expected.push("/input/0/content/1/filename");
+        }
+        assert_eq!(lost(&report, to), expected, "{to:?}");
+    }
+}
+
 fn document() -> Value {
     json!({"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": [{"type": "text", "text": "q"},
         {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="},
