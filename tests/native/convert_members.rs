@@ -320,3 +320,16 @@ fn r42_each_part_that_is_left_out_is_reported_at_its_place() {
         "messages": [{"role": "user", "content": [{"text": "a"}, {"guardContent": {"text": {"text": "h"}}}]}]});
     assert_eq!(dropped(&body, Dialect::Bedrock, Dialect::Anthropic), at(&["/system/1", "/messages/0/content/1"]));
 }
+
+#[test]
+fn r42_an_image_of_a_result_that_is_left_out_is_reported_with_its_call() {
+    let image = json!({"type": "image", "source": {"type": "file", "file_id": "file_1"}});
+    let body = json!({"max_tokens": 9, "tools": [{"name": "f", "input_schema": {"type": "object"}}], "messages": [
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": [image, image]}]}]});
+    let (_, report) = turn(&body, Dialect::Anthropic, Dialect::Bedrock);
+    let parts = report.iter().filter(|found| found.code == FindingCode::UnsupportedPart);
+    let parts: Vec<_> = parts.map(|found| (found.call_id.as_deref(), found.path.as_deref(), found.action)).collect();
+    assert_eq!(parts, [(Some("toolu_1"), None, Some(Action::Dropped)); 2]);
+}
