@@ -187,38 +187,56 @@ fn r42_a_document_loses_what_a_target_has_no_place_for_with_a_finding_each() {
 
 #[test]
 fn r42_a_name_of_a_file_is_sent_or_reported() {
+    let all_but_googles = [
+        Dialect::OpenAiChat,
+        Dialect::OpenAiResponses,
+        Dialect::Anthropic,
+        Dialect::Bedrock,
+        Dialect::Mistral,
+        Dialect::MistralConversations,
+    ];
+    // The targets that take the name, and those that do not take the file.
     let names = [
         (
             Dialect::OpenAiChat,
             json!({"messages": [{"role": "user", "content": [{"type": "text", "text": "q"},
                 {"type": "file", "file": {"filename": "Plan.pdf", "file_data": "data:application/pdf;base64,JVBERi0="}}]}]}),
             "/messages/0/content/1/file/filename",
+            all_but_googles.as_slice(),
+            [].as_slice(),
         ),
         (
             Dialect::OpenAiResponses,
             json!({"input": [{"role": "user", "content": [{"type": "input_text", "text": "q"},
                 {"type": "input_file", "filename": "Plan.pdf", "file_data": "data:application/pdf;base64,JVBERi0="}]}]}),
             "/input/0/content/1/filename",
+            &all_but_googles,
+            &[],
         ),
         (
             Dialect::Mistral,
             json!({"messages": [{"role": "user", "content": [{"type": "text", "text": "q"},
                 {"type": "document_url", "document_url": "https://a.example/x", "document_name": "Plan.pdf"}]}]}),
             "/messages/0/content/1/document_name",
+            &[Dialect::Anthropic, Dialect::MistralConversations],
+            &[Dialect::OpenAiChat, Dialect::Bedrock],
         ),
         (
             Dialect::Bedrock,
             json!({"messages": [{"role": "user", "content": [{"text": "q"},
                 {"document": {"format": "pdf", "name": "Plan", "source": {"bytes": "JVBERi0="}}}]}]}),
             "/messages/0/content/1/document/name",
+            &all_but_googles,
+            &[],
         ),
     ];
-    for (from, body, path) in names {
+    for (from, body, path, naming, refusing) in names {
         for to in others(from) {
             let (out, report) = turn(&body, from, to);
-            let is_sent = out.to_string().contains("\"Plan");
             let is_left_out = report.iter().any(|found| found.code == FindingCode::UnsupportedPart);
-            let expected = if is_sent || is_left_out { vec![] } else { vec![path] };
+            assert_eq!(is_left_out, refusing.contains(&to), "{from:?} to {to:?}: {report:?}");
+            assert_eq!(out.to_string().contains("\"Plan"), naming.contains(&to), "{from:?} to {to:?}: {out}");
+            let expected = if naming.contains(&to) || refusing.contains(&to) { vec![] } else { vec![path] };
             assert_eq!(lost(&report, to), expected, "{from:?} to {to:?}: {out}");
         }
     }
@@ -234,6 +252,7 @@ fn r42_the_name_of_a_speaker_the_clip_of_a_video_and_citations_are_reported() {
                     {"url": "https://a.example", "title": "t", "start_index": 0, "end_index": 1}}]},
                 {"role": "user", "content": "d"}]}),
             vec!["/messages/0/name", "/messages/1/name", "/messages/2/annotations"],
+            [].as_slice(),
         ),
         (
             Dialect::OpenAiResponses,
@@ -242,6 +261,7 @@ fn r42_the_name_of_a_speaker_the_clip_of_a_video_and_citations_are_reported() {
                 {"type": "output_text", "text": "c", "annotations": [{"type": "url_citation", "url": "https://a.example",
                     "title": "t", "start_index": 0, "end_index": 1}]}]}, {"role": "user", "content": "d"}]}),
             vec!["/input/1/content/1/annotations"],
+            &[],
         ),
         (
             Dialect::Anthropic,
@@ -250,6 +270,7 @@ fn r42_the_name_of_a_speaker_the_clip_of_a_video_and_citations_are_reported() {
                     "document_index": 0, "document_title": null, "start_char_index": 0, "end_char_index": 1}]}]},
                 {"role": "user", "content": "c"}]}),
             vec!["/messages/1/content/0/citations"],
+            &[],
         ),
         (
             Dialect::Gemini,
@@ -257,12 +278,15 @@ fn r42_the_name_of_a_speaker_the_clip_of_a_video_and_citations_are_reported() {
                 {"fileData": {"mimeType": "video/mp4", "fileUri": "https://a.example/v.mp4"},
                  "videoMetadata": {"startOffset": "3s", "endOffset": "9s"}}]}]}),
             vec!["/contents/0/parts/1/videoMetadata"],
+            &[Dialect::OpenAiChat, Dialect::Bedrock],
         ),
     ];
-    for (from, body, paths) in cases {
+    // The targets that do not take the part, which is reported itself.
+    for (from, body, paths, refusing) in cases {
         for to in others(from) {
             let (_, report) = turn(&body, from, to);
             let is_left_out = report.iter().any(|found| found.message.starts_with("this image or file"));
+            assert_eq!(is_left_out, refusing.contains(&to), "{from:?} to {to:?}: {report:?}");
             assert_eq!(lost(&report, to), if is_left_out { vec![] } else { paths.clone() }, "{from:?} to {to:?}");
         }
     }
