@@ -179,8 +179,9 @@ export function heal<B extends WireInput>(
 /** Rewrites a body of one dialect in another, and repairs it. Ids are mapped deterministically, `tools` and
  *  `tool_choice` are encoded again, parameters that have another name in the target are renamed, and members that the
  *  target does not accept are removed and reported, also those of messages: the `name` of a user, an image's `detail`,
- *  a document's `context`, citations. `cache_control` is removed without a finding. Throws `invalid_input` for text that is not JSON, and for a body of
- *  which `repair` in the dialect `from` throws. */
+ *  a document's `context`. Citations, and a document's `citations`, are reported in each target, also in one that has
+ *  them. `cache_control` is removed without a finding. Throws `invalid_input` for text that is not JSON, and for a body
+ *  of which `repair` in the dialect `from` throws. */
 export function convert<B extends WireInput>(
   body: B,
   from: Dialect,

@@ -26,7 +26,7 @@ pub fn lost_members(body: JsonRef<'_>, from: Dialect, to: Dialect) -> Report {
         let mut report_lost = |item: JsonRef<'_>, path: &str| {
             visit(Place { value: item, block: None }, (&steps, path), &mut |place, path| {
                 if is_said(member, item, place.value) && !is_carried(member, &place, (source, target.content)) {
-                    report.push(lost(member, to).at(path));
+                    report.push(lost(member, target.content).at(path));
                 }
             });
         };
@@ -38,8 +38,16 @@ pub fn lost_members(body: JsonRef<'_>, from: Dialect, to: Dialect) -> Report {
     report
 }
 
-fn lost(member: &ContentMember, to: Dialect) -> Finding {
-    let sentence = format!("`{}` has no place in the dialect \"{}\"", member.name(), to.as_str());
+fn lost(member: &ContentMember, target: &ContentProfile) -> Finding {
+    let (name, to) = (member.name(), target.dialect.as_str());
+    let sentence = if member.meaning == ContentMeaning::DocumentCitations && target.has_member(member.meaning) {
+        format!(
+            "`{name}` of a document is not taken over to the dialect \"{to}\", which refuses it in some requests; \
+             where yours takes it, set it for all documents"
+        )
+    } else {
+        format!("`{name}` has no place in the dialect \"{to}\"")
+    };
     Finding::info(FindingCode::UnsupportedKey, sentence).with_action(Action::Dropped)
 }
 
@@ -83,7 +91,7 @@ fn is_said(member: &ContentMember, item: JsonRef<'_>, value: JsonRef<'_>) -> boo
     }
 }
 
-/// Returns true if the target has the member too, or if all that it belongs to is left out with a finding of its own.
+/// Returns true if the member is sent, or if all that it belongs to is left out with a finding of its own.
 fn is_carried(member: &ContentMember, place: &Place<'_>, (source, target): (&DialectSpec, &ContentProfile)) -> bool {
     let part = || place.block.map(|block| source.messages.decode_block(block));
     let is_sent = |part: &Part| rejected_media(part, Some(source.dialect()), target).is_none();
@@ -96,14 +104,18 @@ fn is_carried(member: &ContentMember, place: &Place<'_>, (source, target): (&Dia
     match member.meaning {
         ContentMeaning::Speaker | ContentMeaning::Citations => false,
         ContentMeaning::FileName => keeps_or_drops_file(&target.names_file),
-        ContentMeaning::DocumentContext | ContentMeaning::DocumentCitations => {
-            keeps_or_drops_file(&|_| target.has_member(member.meaning))
-        }
-        ContentMeaning::ImageDetail if common_detail(place.value).is_some() && target.has_member(member.meaning) => {
-            true
-        }
+        ContentMeaning::DocumentContext => keeps_or_drops_file(&|_| target.has_member(member.meaning)),
+        ContentMeaning::DocumentCitations => keeps_or_drops_file(&|_| false),
         ContentMeaning::ImageDetail | ContentMeaning::MediaResolution | ContentMeaning::VideoClip => {
-            !part().is_some_and(|part| matches!(part.body, PartBody::Image(_) | PartBody::File(_)) && is_sent(&part))
+            // Files have a `detail` in one dialect alone.
+            let keeps_detail = member.meaning == ContentMeaning::ImageDetail
+                && common_detail(place.value).is_some()
+                && target.has_member(member.meaning);
+            part().is_none_or(|part| match part.body {
+                PartBody::Image(_) => keeps_detail || !is_sent(&part),
+                PartBody::File(_) => !is_sent(&part),
+                _ => true,
+            })
         }
     }
 }

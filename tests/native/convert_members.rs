@@ -17,9 +17,11 @@ fn turn(body: &Value, from: Dialect, to: Dialect) -> (Value, Vec<Finding>) {
 
 /// Returns the paths of the members of messages that a report calls lost.
 fn lost(report: &[Finding], to: Dialect) -> Vec<&str> {
-    let sentence = format!("has no place in the dialect \"{}\"", to.as_str());
+    let sentences = ["has no place in", "of a document is not taken over to"];
+    let sentences = sentences.map(|sentence| format!("{sentence} the dialect \"{}\"", to.as_str()));
     let is_lost = |found: &&Finding| {
-        found.message.contains(&sentence) && found.path.as_deref().is_some_and(|path| path.matches('/').count() > 1)
+        sentences.iter().any(|sentence| found.message.contains(sentence))
+            && found.path.as_deref().is_some_and(|path| path.matches('/').count() > 1)
     };
     let lost: Vec<&Finding> = report.iter().filter(is_lost).collect();
     for found in &lost {
@@ -103,6 +105,22 @@ fn r42_the_detail_of_an_image_goes_where_it_is_known_and_is_reported_elsewhere()
     }
 }
 
+#[test]
+fn r42_the_detail_of_a_file_is_reported_in_every_other_dialect() {
+    let body = json!({"input": [{"role": "user", "content": [{"type": "input_text", "text": "q"},
+        {"type": "input_file", "filename": "Plan.pdf", "file_data": "data:application/pdf;base64,JVBERi0=", "detail": "low"}]}]});
+    for to in others(Dialect::OpenAiResponses) {
+        let (out, report) = turn(&body, Dialect::OpenAiResponses, to);
+        assert!(out.to_string().contains("JVBERi0="), "{to:?}: {out}");
+        assert!(!out.to_string().contains("\"low\""), "{to:?}: {out}");
+        let mut expected = vec!["/input/0/content/1/detail"];
+        if matches!(to, Dialect::Gemini | Dialect::GeminiInteractions) {
+            expected.push("/input/0/content/1/filename");
+        }
+        assert_eq!(lost(&report, to), expected, "{to:?}");
+    }
+}
+
 fn document() -> Value {
     json!({"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": [{"type": "text", "text": "q"},
         {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="},
@@ -110,17 +128,45 @@ fn document() -> Value {
 }
 
 #[test]
-fn r42_the_context_and_the_citations_of_a_document_go_to_converse_and_back() {
-    let (body, report) = turn(&document(), Dialect::Anthropic, Dialect::Bedrock);
-    let sent = &body["messages"][0]["content"][1]["document"];
-    assert_eq!(
-        (&sent["name"], &sent["context"], &sent["citations"]),
-        (&json!("Report"), &json!("Of 2025."), &json!({"enabled": true}))
-    );
-    assert_eq!(lost(&report, Dialect::Bedrock), [""; 0]);
+fn r42_the_context_of_a_document_goes_to_converse_and_back_and_its_citations_are_reported() {
+    let (mut body, report) = turn(&document(), Dialect::Anthropic, Dialect::Bedrock);
+    let sent = body["messages"][0]["content"][1]["document"].clone();
+    let bytes = json!({"bytes": "JVBERi0="});
+    assert_eq!(sent, json!({"format": "pdf", "name": "Report", "source": bytes, "context": "Of 2025."}));
+    assert_eq!(lost(&report, Dialect::Bedrock), ["/messages/0/content/1/citations"]);
+    body["messages"][0]["content"][1]["document"]["citations"] = json!({"enabled": true});
     let (back, report) = turn(&body, Dialect::Bedrock, Dialect::Anthropic);
-    assert_eq!(back["messages"][0]["content"][1], document()["messages"][0]["content"][1]);
-    assert_eq!(lost(&report, Dialect::Anthropic), [""; 0]);
+    let mut expected = document()["messages"][0]["content"][1].clone();
+    expected.as_object_mut().unwrap().remove("citations");
+    assert_eq!(back["messages"][0]["content"][1], expected);
+    assert_eq!(lost(&report, Dialect::Anthropic), ["/messages/0/content/1/document/citations"]);
+    // Citations that are not asked for are no loss.
+    body["messages"][0]["content"][1]["document"]["citations"] = json!({"enabled": false});
+    assert_eq!(lost(&turn(&body, Dialect::Bedrock, Dialect::Anthropic).1, Dialect::Anthropic), [""; 0]);
+}
+
+#[test]
+fn r42_no_document_of_a_result_or_beside_others_asks_for_citations() {
+    let cited = document()["messages"][0]["content"][1].clone();
+    let mut plain = cited.clone();
+    plain.as_object_mut().unwrap().remove("citations");
+    let body = json!({"max_tokens": 9, "tools": [{"name": "f", "input_schema": {"type": "object"}}], "messages": [
+        {"role": "user", "content": [{"type": "text", "text": "q"}, cited, plain]},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": [cited]}]}]});
+    let (mut out, report) = turn(&body, Dialect::Anthropic, Dialect::Bedrock);
+    assert!(!out.to_string().contains("citations"), "{out}");
+    assert_eq!(out.to_string().matches("Of 2025.").count(), 3, "{out}");
+    let paths = ["/messages/0/content/1/citations", "/messages/2/content/0/content/0/citations"];
+    assert_eq!(lost(&report, Dialect::Bedrock), paths);
+    out["messages"][0]["content"][1]["document"]["citations"] = json!({"enabled": true});
+    out["messages"][2]["content"][0]["toolResult"]["content"][0]["document"]["citations"] = json!({"enabled": true});
+    let (back, report) = turn(&out, Dialect::Bedrock, Dialect::Anthropic);
+    assert!(!back.to_string().contains("citations"), "{back}");
+    assert_eq!(back.to_string().matches("Of 2025.").count(), 3, "{back}");
+    let paths =
+        ["/messages/0/content/1/document/citations", "/messages/2/content/0/toolResult/content/0/document/citations"];
+    assert_eq!(lost(&report, Dialect::Anthropic), paths);
 }
 
 #[test]
@@ -141,38 +187,56 @@ fn r42_a_document_loses_what_a_target_has_no_place_for_with_a_finding_each() {
 
 #[test]
 fn r42_a_name_of_a_file_is_sent_or_reported() {
+    let all_but_googles = [
+        Dialect::OpenAiChat,
+        Dialect::OpenAiResponses,
+        Dialect::Anthropic,
+        Dialect::Bedrock,
+        Dialect::Mistral,
+        Dialect::MistralConversations,
+    ];
+    // The targets that take the name, and those that do not take the file.
     let names = [
         (
             Dialect::OpenAiChat,
             json!({"messages": [{"role": "user", "content": [{"type": "text", "text": "q"},
                 {"type": "file", "file": {"filename": "Plan.pdf", "file_data": "data:application/pdf;base64,JVBERi0="}}]}]}),
             "/messages/0/content/1/file/filename",
+            all_but_googles.as_slice(),
+            [].as_slice(),
         ),
         (
             Dialect::OpenAiResponses,
             json!({"input": [{"role": "user", "content": [{"type": "input_text", "text": "q"},
                 {"type": "input_file", "filename": "Plan.pdf", "file_data": "data:application/pdf;base64,JVBERi0="}]}]}),
             "/input/0/content/1/filename",
+            &all_but_googles,
+            &[],
         ),
         (
             Dialect::Mistral,
             json!({"messages": [{"role": "user", "content": [{"type": "text", "text": "q"},
                 {"type": "document_url", "document_url": "https://a.example/x", "document_name": "Plan.pdf"}]}]}),
             "/messages/0/content/1/document_name",
+            &[Dialect::Anthropic, Dialect::MistralConversations],
+            &[Dialect::OpenAiChat, Dialect::Bedrock],
         ),
         (
             Dialect::Bedrock,
             json!({"messages": [{"role": "user", "content": [{"text": "q"},
                 {"document": {"format": "pdf", "name": "Plan", "source": {"bytes": "JVBERi0="}}}]}]}),
             "/messages/0/content/1/document/name",
+            &all_but_googles,
+            &[],
         ),
     ];
-    for (from, body, path) in names {
+    for (from, body, path, naming, refusing) in names {
         for to in others(from) {
             let (out, report) = turn(&body, from, to);
-            let is_sent = out.to_string().contains("\"Plan");
             let is_left_out = report.iter().any(|found| found.code == FindingCode::UnsupportedPart);
-            let expected = if is_sent || is_left_out { vec![] } else { vec![path] };
+            assert_eq!(is_left_out, refusing.contains(&to), "{from:?} to {to:?}: {report:?}");
+            assert_eq!(out.to_string().contains("\"Plan"), naming.contains(&to), "{from:?} to {to:?}: {out}");
+            let expected = if naming.contains(&to) || refusing.contains(&to) { vec![] } else { vec![path] };
             assert_eq!(lost(&report, to), expected, "{from:?} to {to:?}: {out}");
         }
     }
@@ -188,6 +252,7 @@ fn r42_the_name_of_a_speaker_the_clip_of_a_video_and_citations_are_reported() {
                     {"url": "https://a.example", "title": "t", "start_index": 0, "end_index": 1}}]},
                 {"role": "user", "content": "d"}]}),
             vec!["/messages/0/name", "/messages/1/name", "/messages/2/annotations"],
+            [].as_slice(),
         ),
         (
             Dialect::OpenAiResponses,
@@ -196,6 +261,7 @@ fn r42_the_name_of_a_speaker_the_clip_of_a_video_and_citations_are_reported() {
                 {"type": "output_text", "text": "c", "annotations": [{"type": "url_citation", "url": "https://a.example",
                     "title": "t", "start_index": 0, "end_index": 1}]}]}, {"role": "user", "content": "d"}]}),
             vec!["/input/1/content/1/annotations"],
+            &[],
         ),
         (
             Dialect::Anthropic,
@@ -204,6 +270,7 @@ fn r42_the_name_of_a_speaker_the_clip_of_a_video_and_citations_are_reported() {
                     "document_index": 0, "document_title": null, "start_char_index": 0, "end_char_index": 1}]}]},
                 {"role": "user", "content": "c"}]}),
             vec!["/messages/1/content/0/citations"],
+            &[],
         ),
         (
             Dialect::Gemini,
@@ -211,12 +278,15 @@ fn r42_the_name_of_a_speaker_the_clip_of_a_video_and_citations_are_reported() {
                 {"fileData": {"mimeType": "video/mp4", "fileUri": "https://a.example/v.mp4"},
                  "videoMetadata": {"startOffset": "3s", "endOffset": "9s"}}]}]}),
             vec!["/contents/0/parts/1/videoMetadata"],
+            &[Dialect::OpenAiChat, Dialect::Bedrock],
         ),
     ];
-    for (from, body, paths) in cases {
+    // The targets that do not take the part, which is reported itself.
+    for (from, body, paths, refusing) in cases {
         for to in others(from) {
             let (_, report) = turn(&body, from, to);
             let is_left_out = report.iter().any(|found| found.message.starts_with("this image or file"));
+            assert_eq!(is_left_out, refusing.contains(&to), "{from:?} to {to:?}: {report:?}");
             assert_eq!(lost(&report, to), if is_left_out { vec![] } else { paths.clone() }, "{from:?} to {to:?}");
         }
     }
@@ -273,4 +343,17 @@ fn r42_each_part_that_is_left_out_is_reported_at_its_place() {
     let body = json!({"system": [{"text": "s"}, {"guardContent": {"text": {"text": "g"}}}],
         "messages": [{"role": "user", "content": [{"text": "a"}, {"guardContent": {"text": {"text": "h"}}}]}]});
     assert_eq!(dropped(&body, Dialect::Bedrock, Dialect::Anthropic), at(&["/system/1", "/messages/0/content/1"]));
+}
+
+#[test]
+fn r42_an_image_of_a_result_that_is_left_out_is_reported_with_its_call() {
+    let image = json!({"type": "image", "source": {"type": "file", "file_id": "file_1"}});
+    let body = json!({"max_tokens": 9, "tools": [{"name": "f", "input_schema": {"type": "object"}}], "messages": [
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": [image, image]}]}]});
+    let (_, report) = turn(&body, Dialect::Anthropic, Dialect::Bedrock);
+    let parts = report.iter().filter(|found| found.code == FindingCode::UnsupportedPart);
+    let parts: Vec<_> = parts.map(|found| (found.call_id.as_deref(), found.path.as_deref(), found.action)).collect();
+    assert_eq!(parts, [(Some("toolu_1"), None, Some(Action::Dropped)); 2]);
 }

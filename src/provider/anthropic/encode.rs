@@ -8,7 +8,7 @@ use crate::json::{JsonStr, ObjectWriter, list_of};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
 use crate::provider::neutral::{
     NO_ASSISTANT_MEDIA, ResultText, arguments_object, is_system_text, rejected_media, result_text,
-    write_document_members,
+    write_document_context,
 };
 use crate::provider::spec::{DecodeResult, Wire, call_id, id_of_service, tool_name};
 use crate::provider::wire_template::{write_filled, write_part};
@@ -277,7 +277,7 @@ fn write_media(out: &mut String, block_type: &str, (media, part): (&Media, &Part
         if let Some(name) = &media.name {
             block.text("title", name);
         }
-        write_document_members(&mut block, part);
+        write_document_context(&mut block, part);
     }
     block.end();
     true

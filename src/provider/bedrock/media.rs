@@ -3,7 +3,7 @@
 
 use crate::json::{JsonKind, JsonRef, JsonStr, ObjectWriter};
 use crate::message::{Media, Part, PartBody, TemplateSlot, WireTemplate};
-use crate::provider::neutral::write_document_members;
+use crate::provider::neutral::write_document_context;
 use crate::provider::wire_template::template_of;
 
 /// A format's name and its media type.
@@ -106,7 +106,7 @@ pub(super) fn write_media(out: &mut String, part: &Part) -> bool {
         }
         inner.object("source", |source| _ = source.token("bytes", &data));
         if kind == super::block::DOCUMENT {
-            write_document_members(inner, part);
+            write_document_context(inner, part);
         }
     });
     block.end();

@@ -27,14 +27,10 @@ pub(crate) fn asks_for_citations(value: JsonRef<'_>) -> bool {
     value.get("enabled").and_then(JsonRef::as_bool) == Some(true)
 }
 
-/// Writes `"context":"…"` and `"citations":{"enabled":true}` of a document, as Anthropic and Converse both have them.
-pub(crate) fn write_document_members(document: &mut ObjectWriter<'_>, part: &Part) {
+/// Writes `"context":"…"` of a document, as Anthropic and Converse both have it.
+pub(crate) fn write_document_context(document: &mut ObjectWriter<'_>, part: &Part) {
     if let Some(context) = document_context(part) {
         document.token("context", &context);
-    }
-    let citations = part.template.as_ref().and_then(|template| member(template, "citations"));
-    if citations.is_some_and(asks_for_citations) {
-        document.object("citations", |citations| _ = citations.bool("enabled", true));
     }
 }
 

@@ -32,7 +32,10 @@ pub(crate) enum ContentMeaning {
     FileName,
     /// What the user says about a document.
     DocumentContext,
-    /// Whether the answer cites a document.
+    /// Whether the answer cites a document. It is not taken over to a dialect that has the member too, as requests that
+    /// were accepted would be rejected: Anthropic wants it for all documents of a request or for none
+    /// (platform.claude.com, "Citations", November 2026), and a document of another dialect has none. Converse refuses
+    /// it in tool results (boto/boto3#4648, 2025-10) and with models that do not cite (boto/boto3#4608).
     DocumentCitations,
     /// The part of a video that is meant.
     VideoClip,
