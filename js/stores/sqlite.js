@@ -13,8 +13,8 @@ export function sqlite(database) {
   /** @type {any} */
   let open = path === null ? database : null;
   let isStrict = false;
-  /** Does the work with a client of libSQL. */
-  const client = oneAfterAnother();
+  /** Does the work with a client of libSQL for a file. */
+  const inTurn = oneAfterAnother();
   /** What is done before the first write. @type {Promise<void> | null} */
   let prepared = null;
   if (path === null && typeof open?.prepare !== 'function' && typeof open?.batch !== 'function') {
@@ -28,9 +28,11 @@ export function sqlite(database) {
     transaction(statements) {
       open ??= openFile(path);
       if (typeof open.batch === 'function') {
-        if (statements.every(isRead)) return client(() => batch(open, statements));
-        prepared ??= client(() => writeBackLog(open));
-        return prepared.then(() => client(() => batch(open, statements)));
+        // Over the network each transaction is its own: one that is not answered holds no other.
+        if (open.protocol !== 'file') return batch(open, statements);
+        if (statements.every(isRead)) return inTurn(() => batch(open, statements));
+        prepared ??= inTurn(() => writeBackLog(open));
+        return prepared.then(() => inTurn(() => batch(open, statements)));
       }
       // Not before the first write, so that a rejected file is unchanged.
       if (!prepared && !statements.every(isRead)) {
@@ -99,8 +101,7 @@ function writeBackLogNow(database) {
 
 /** The same for libSQL. */
 async function writeBackLog(client) {
-  if (client.protocol === 'file')
-    await client.executeMultiple(`PRAGMA busy_timeout = 0; ${CHECKPOINT}`).catch(() => {});
+  await client.executeMultiple(`PRAGMA busy_timeout = 0; ${CHECKPOINT}`).catch(() => {});
 }
 
 /** Sets the journal mode of a file before its first write. In WAL mode a commit survives the process without waiting
@@ -154,7 +155,7 @@ function transaction(database, statements) {
   }
 }
 
-/** Returns what lets each work with a client of libSQL begin when the one before it has ended. So they have one
+/** Returns what lets each work with a client for a file begin when the one before it has ended. So they have one
  *  connection of its pool, and `waitForLocks` and what follows it are of the same. */
 function oneAfterAnother() {
   /** @type {Promise<unknown>} */
