@@ -82,4 +82,37 @@ describe('r53 one durable agent has one session', () => {
       ['user', 'function_call', 'function_call_result', 'assistant'],
     );
   });
+
+  for (const isDurable of [false, true]) {
+    for (const isWaiting of [false, true]) {
+      test(`r53 a tool of a durable agent is ${isDurable ? 'a durable' : 'an'} agent with a session of its own${isWaiting ? ', after an approval' : ''}`, async () => {
+        const { a, b } = await twoSessions([]);
+        const ran = [];
+        const helper = new Agent({
+          name: 'H',
+          model: new ScriptedModel([[call('inner')], [said('helped')]]),
+          tools: [lookTool(ran)],
+        });
+        const toolOf = isDurable ? b.durable(helper) : helper;
+        const help = toolOf.asTool({
+          toolName: 'help',
+          toolDescription: '',
+          needsApproval: isWaiting,
+          runOptions: { session: b },
+        });
+        const asks = call('c', { name: 'help', arguments: '{"input":"help me"}' });
+        const model = new ScriptedModel([[asks], [said('done')]]);
+        const agent = a.durable(new Agent({ name: 'A', model, tools: [help] }));
+        let done = await new Runner().run(agent, 'q', { session: a });
+        if (isWaiting) {
+          const state = await RunState.fromString(agent, done.state.toString());
+          for (const interruption of state.getInterruptions()) state.approve(interruption);
+          done = await new Runner().run(agent, state, { session: a });
+        }
+        assert.deepEqual([done.finalOutput, ran], ['done', ['look']]);
+        assert.equal((await a.getItems()).length, 4);
+        assert.equal((await b.getItems()).length, 4);
+      });
+    }
+  }
 });

@@ -4,9 +4,17 @@ import { RethreadError } from '../../error.js';
 import { asStored } from '../message-record.js';
 import { ItemCount, storedItem } from './run-items.js';
 
-/** The session that a run has read last, by the run's context. A model is not told which one it is.
- *  @type {WeakMap<object, import('./session.js').AgentsSession>} */
-export const sessionOfRun = new WeakMap();
+/** @typedef {import('./session.js').AgentsSession} AgentsSession */
+
+/** The sessions that were read with the context of a run. Agents that are its tools, and have sessions of their own,
+ *  have the same context. A model is not told which run asks it. @type {WeakMap<object, Set<AgentsSession>>} */
+const sessionsRead = new WeakMap();
+
+/** @param {object} runContext @param {AgentsSession} session */
+export function hasRead(runContext, session) {
+  const read = sessionsRead.get(runContext) ?? new Set();
+  sessionsRead.set(runContext, read.add(session));
+}
 
 const OTHER =
   'the agent is durable for another session than the one of this run: make one for each session, ' +
@@ -21,7 +29,7 @@ export class RunsOfSession {
   /** What a run began with. @type {WeakMap<object, any[]>} */
   #begun = new WeakMap();
 
-  /** @param {import('./session.js').AgentsSession} session */
+  /** @param {AgentsSession} session */
   constructor(session) {
     this.#session = session;
   }
@@ -32,12 +40,12 @@ export class RunsOfSession {
 
   /** Rejects for a run of another session, or of none, before anything of it is stored or sent. */
   async check(runContext) {
-    const read = sessionOfRun.get(runContext);
-    if (read === this.#session) return;
+    const read = sessionsRead.get(runContext);
+    if (read?.has(this.#session)) return;
     if (read) throw new RethreadError('config_invalid', OTHER);
     const begun = this.#begun.get(runContext);
     if (begun && !(await this.#endsWith(begun))) throw new RethreadError('config_invalid', NONE);
-    sessionOfRun.set(runContext, this.#session);
+    hasRead(runContext, this.#session);
   }
 
   /** True if the session ends as this input does: a run that goes on from a `RunState` does not read it again. The SDK
