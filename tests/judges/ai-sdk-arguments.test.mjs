@@ -35,6 +35,8 @@ describe('r53 arguments of rethread/ai-sdk', () => {
         message: '`withSession` takes a session: `await store.session(id)`',
       });
     withSession(transport(), session);
+    // A transport of one's own, on a page that does not reconnect.
+    withSession(/** @type {any} */ ({ sendMessages: async () => answer() }), session);
   });
 
   test('r53 loadUIMessages takes a session that is awaited', async () => {
@@ -84,6 +86,9 @@ describe('r53 arguments of rethread/ai-sdk', () => {
     await failed;
     for (const given of [undefined, null, 'http://a.test', { url: 'http://a.test', method: 'POST', headers: {} }])
       await assert.rejects(chat(/** @type {any} */ (given)), { code: 'config_invalid' });
+    // Hono's `c.req` has no `headers`, which nothing reads.
+    const given = { url: 'http://a.test/api/chat', method: 'POST', json: async () => ({}) };
+    assert.equal((await chat(/** @type {any} */ (given))).status, 400);
   });
 
   test('r53 docs/ai-sdk.md: a chat on node:http, which goes on when a page leaves', async (context) => {
