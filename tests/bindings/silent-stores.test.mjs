@@ -280,7 +280,9 @@ for (const [kind, make] of Object.entries(KINDS)) {
   }
 }
 
-test('r62 a transaction of libSQL over the network that is not answered holds no other', { timeout: 10_000 }, async () => {
+test('r62 a transaction of libSQL over the network that is not answered holds no other', {
+  timeout: 10_000,
+}, async () => {
   const insert = [{ sql: 'INSERT INTO t VALUES (1)', params: [] }];
   const select = [{ sql: 'SELECT a FROM t', params: [] }];
   let calls = 0;

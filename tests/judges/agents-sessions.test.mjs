@@ -126,7 +126,10 @@ describe('r53 one durable agent has one session', () => {
     const durable = a.durable(mine);
     for (const session of [undefined, a, b]) {
       const run = new Runner().run(durable, await approved(durable, ofB), { session });
-      await assert.rejects(run, ({ error }) => error.code === 'config_invalid' && /does not have the call c /.test(error.message));
+      await assert.rejects(
+        run,
+        ({ error }) => error.code === 'config_invalid' && /does not have the call c /.test(error.message),
+      );
     }
     assert.deepEqual([ran, await a.getItems()], [[], []]);
     assert.equal((await b.getItems()).length, 2);
