@@ -110,11 +110,21 @@ export const dialectName = (name) =>
     text(name)(value);
   });
 export const dialect = dialectName('the dialect');
+/** Objects of the platform that are no body, by their tag, with what to do. */
+const NO_BODIES = new Map([
+  ...['Response', 'Request', 'Blob', 'File'].map((tag) => /** @type {const} */ ([tag, ': await its `text()`'])),
+  ...['ArrayBuffer', 'SharedArrayBuffer'].map((tag) => /** @type {const} */ ([tag, ': pass `new Uint8Array(buffer)`'])),
+  ...['Map', 'Set', 'ReadableStream', 'FormData'].map((tag) => /** @type {const} */ ([tag, ''])),
+]);
 /** What is no body at all: the wasm would read it as an empty one. */
 export const wireBody = (value) => {
   const isPromise = typeof memberOf(value, 'then') === 'function';
-  if (typeof value === 'string' || (typeof value === 'object' && value !== null && !isPromise)) return;
-  const given = isPromise ? 'a promise: await it' : value === null ? 'null' : typeof value;
+  const tag = typeof value === 'object' && value !== null ? memberOf(value, Symbol.toStringTag) : undefined;
+  const advice = NO_BODIES.get(tag);
+  const isBody = typeof value === 'object' && value !== null && !isPromise && advice === undefined;
+  if (typeof value === 'string' || isBody) return;
+  const plain = value === null ? 'null' : typeof value;
+  const given = isPromise ? 'a promise: await it' : advice === undefined ? plain : `${tag}${advice}`;
   invalid(`the body must be an object, a string of JSON or a Uint8Array, not ${given}`);
 };
 export const stateKey = readable(text('the key'));

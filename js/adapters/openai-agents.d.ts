@@ -38,7 +38,9 @@ export interface AgentsSession extends SdkSession {
    *  in its tool gets the result "interrupted, may have run". Tools for shell, computer and patches, tools of MCP
    *  servers and `handoff(…)` objects are not watched: they may run again, and their results are stored with the next
    *  request. An agent with a model's name needs `modelProvider`. One durable agent has one session: a run of it with
-   *  another one, or without one, rejects with `config_invalid`, and nothing of it is stored here or sent. */
+   *  another `agentsSession` rejects with `config_invalid`, and nothing of it is stored here or sent; so does one
+   *  without a session, unless this one is empty. Pass a `RunState` with the session of its run: another one is
+   *  noticed only if an approved tool's call is not in this one. */
   durable<A extends Agent<any, any>>(agent: A, options?: { modelProvider?: ModelProvider }): A;
 }
 

@@ -13,8 +13,8 @@ export function sqlite(database) {
   /** @type {any} */
   let open = path === null ? database : null;
   let isStrict = false;
-  /** Does the work with a client of libSQL. */
-  const client = oneAfterAnother();
+  /** Does the work with a client of libSQL for a file. */
+  const inTurn = oneAfterAnother();
   /** What is done before the first write. @type {Promise<void> | null} */
   let prepared = null;
   if (path === null && typeof open?.prepare !== 'function' && typeof open?.batch !== 'function') {
@@ -28,9 +28,11 @@ export function sqlite(database) {
     transaction(statements) {
       open ??= openFile(path);
       if (typeof open.batch === 'function') {
-        if (statements.every(isRead)) return client(() => batch(open, statements));
-        prepared ??= client(() => writeBackLog(open));
-        return prepared.then(() => client(() => batch(open, statements)));
+        // Over the network each transaction is its own: one that is not answered holds no other.
+        if (open.protocol !== 'file') return batch(open, statements);
+        if (statements.every(isRead)) return fileBatch(open, inTurn, statements);
+        prepared ??= inTurn(() => writeBackLog(open));
+        return prepared.then(() => fileBatch(open, inTurn, statements));
       }
       // Not before the first write, so that a rejected file is unchanged.
       if (!prepared && !statements.every(isRead)) {
@@ -44,7 +46,7 @@ export function sqlite(database) {
     },
     async eraseOverwritten() {
       // The log has earlier versions of pages until it is written anew. While somebody reads, it stays.
-      if (open && (await checkpoint(open)))
+      if (open && !(await checkpoint(open, inTurn)))
         throw new RethreadError('busy', 'another connection reads the log of the database');
     },
     async setDurability(durability) {
@@ -75,12 +77,15 @@ function openFile(path) {
 
 const CHECKPOINT = 'PRAGMA wal_checkpoint(TRUNCATE)';
 
-/** Writes the log back to the database, and empties it. Resolves to true if another connection reads it. */
-async function checkpoint(database) {
-  let rows = [];
-  if (typeof database.batch !== 'function') rows = database.prepare(CHECKPOINT).all();
-  else if (database.protocol === 'file') ({ rows } = await database.execute(CHECKPOINT));
-  return Boolean(rows[0]?.busy);
+/** Writes the log back to the database, and empties it. Resolves to false if another connection reads it. */
+async function checkpoint(database, inTurn) {
+  if (typeof database.batch !== 'function') return !database.prepare(CHECKPOINT).get()?.busy;
+  if (database.protocol !== 'file') return true;
+  const attempt = async () => {
+    await database.executeMultiple(`PRAGMA busy_timeout = ${ATTEMPT_MS}`);
+    return (await database.execute(CHECKPOINT)).rows[0]?.busy ? undefined : true;
+  };
+  return (await untilUnlocked(database, inTurn, attempt)) ?? false;
 }
 
 /** Empties the log of a process that was killed, perhaps between an erasure and its checkpoint. Others that use the
@@ -99,8 +104,8 @@ function writeBackLogNow(database) {
 
 /** The same for libSQL. */
 async function writeBackLog(client) {
-  if (client.protocol === 'file')
-    await client.executeMultiple(`PRAGMA busy_timeout = 0; ${CHECKPOINT}`).catch(() => {});
+  await waitOf(client);
+  await client.executeMultiple(`PRAGMA busy_timeout = 0; ${CHECKPOINT}`).catch(() => {});
 }
 
 /** Sets the journal mode of a file before its first write. In WAL mode a commit survives the process without waiting
@@ -154,8 +159,8 @@ function transaction(database, statements) {
   }
 }
 
-/** Returns what lets each work with a client of libSQL begin when the one before it has ended. So they have one
- *  connection of its pool, and `waitForLocks` and what follows it are of the same. */
+/** Returns what lets each work with a client for a file begin when the one before it has ended. So they have one
+ *  connection of its pool, unless others use the client, and `isUnlocked` and what follows it are of the same. */
 function oneAfterAnother() {
   /** @type {Promise<unknown>} */
   let last = Promise.resolve();
@@ -167,36 +172,74 @@ function oneAfterAnother() {
   };
 }
 
-/** The wait of each client of libSQL: its `timeout`, or `WAIT_MS` if it has none. @type {WeakMap<object, number>} */
+/** The wait of each client of libSQL: its `timeout`, or `WAIT_MS` if it has none, or 0. @type {WeakMap<object, number>} */
 const waits = new WeakMap();
 
-/** Waits until the locks of other connections to a file allow the transaction, and lets it wait, too. libSQL keeps a
- *  statement that was busy until it is collected, and the locks of its connection with it; so no statement of
- *  `batch` may be busy. `executeMultiple` keeps none. */
-async function waitForLocks(client, isWrite) {
-  if (!waits.has(client)) {
-    const [row] = (await client.execute('PRAGMA busy_timeout')).rows;
-    waits.set(client, Number(row?.[0]) || WAIT_MS);
+/** @returns {Promise<number>} */
+async function waitOf(client) {
+  const known = waits.get(client);
+  if (known !== undefined) return known;
+  // What does not know the setting has no locks to wait for, or reports them itself.
+  const { rows } = await client.execute('PRAGMA busy_timeout').catch(() => ({ rows: [] }));
+  const wait = Number(rows[0]?.[0]) || WAIT_MS;
+  waits.set(client, wait);
+  return wait;
+}
+
+/** How long one attempt to get a lock keeps the event loop, and the pause after it. */
+const ATTEMPT_MS = 10;
+const PAUSE_MS = 15;
+
+/** Repeats an attempt until it resolves to a value, or the client's wait is over: then to undefined. In between the
+ *  event loop goes on, since who has the lock may be of this process, and other work of the client has its turn.
+ *  @template T @param {() => Promise<T | undefined>} attempt @returns {Promise<T | undefined>} */
+async function untilUnlocked(client, inTurn, attempt) {
+  const wait = await waitOf(client);
+  let end = Number.NaN;
+  for (;;) {
+    const value = await inTurn(attempt);
+    if (value !== undefined) return value;
+    const now = performance.now();
+    if (Number.isNaN(end)) end = now + wait;
+    if (now >= end) return undefined;
+    await new Promise((resolve) => setTimeout(resolve, Math.min(PAUSE_MS, end - now)));
   }
-  const wait = waits.get(client) ?? WAIT_MS;
+}
+
+/** True if the locks of other connections to a file allow the transaction. libSQL keeps a statement that was busy
+ *  until it is collected, and the locks of its connection with it; so no statement of `batch` may be busy.
+ *  `executeMultiple` keeps none. */
+async function isUnlocked(client, isWrite) {
   // EXCLUSIVE waits for readers as well, as the COMMIT does.
   const locks = isWrite ? 'BEGIN EXCLUSIVE; ROLLBACK' : 'SELECT 1 FROM sqlite_master LIMIT 1';
+  // The transaction, which follows, has the whole wait.
+  const after = `PRAGMA busy_timeout = ${await waitOf(client)}`;
   try {
-    await client.executeMultiple(`PRAGMA busy_timeout = ${wait}; ${locks}`);
+    await client.executeMultiple(`PRAGMA busy_timeout = ${ATTEMPT_MS}; ${locks}; ${after}`);
   } catch (error) {
-    // Anything else is reported by the transaction, which follows.
-    if (!/^SQLITE_BUSY/.test(error?.code)) return;
-    throw new RethreadError(
-      'busy',
-      `another connection has locked the database for ${wait} ms, and nothing was written; end its transaction, or wait longer: \`createClient({ url, timeout: ${2 * wait} })\``,
-    );
+    await client.executeMultiple(after).catch(() => {});
+    // Anything else is reported by the transaction.
+    return !/^SQLITE_BUSY/.test(error?.code);
   }
+  return true;
+}
+
+/** @libsql/client, for a file. */
+async function fileBatch(client, inTurn, statements) {
+  const isWrite = !statements.every(isRead);
+  const attempt = async () => ((await isUnlocked(client, isWrite)) ? await batch(client, statements) : undefined);
+  const results = await untilUnlocked(client, inTurn, attempt);
+  if (results) return results;
+  const wait = await waitOf(client);
+  throw new RethreadError(
+    'busy',
+    `another connection has locked the database for ${wait} ms, and nothing was written; end its transaction, or wait longer: \`createClient({ url, timeout: ${2 * wait} })\``,
+  );
 }
 
 /** @libsql/client. */
 async function batch(client, statements) {
   const mode = statements.every(isRead) ? 'read' : 'write';
-  if (client.protocol === 'file') await waitForLocks(client, mode === 'write');
   // libSQL may open another connection at any time, which has its own setting.
   const first = mode === 'write' && client.protocol === 'file' ? [{ sql: 'PRAGMA secure_delete = ON', args: [] }] : [];
   const results = await client.batch([...first, ...statements.map(({ sql, params }) => ({ sql, args: params }))], mode);

@@ -20,6 +20,10 @@ const NO_BODIES = [
   [Symbol('body'), 'symbol'],
   [() => ({ messages: [] }), 'function'],
   [Promise.resolve({ messages: [] }), 'a promise: await it'],
+  [new Response('{"messages":[]}'), 'Response: await its `text()`'],
+  [new Blob(['{"messages":[]}']), 'Blob: await its `text()`'],
+  [new Map(), 'Map'],
+  [new ArrayBuffer(2), 'ArrayBuffer: pass `new Uint8Array(buffer)`'],
 ];
 
 for (const [name, call] of Object.entries(CALLS)) {

@@ -280,6 +280,26 @@ for (const [kind, make] of Object.entries(KINDS)) {
   }
 }
 
+test('r62 a transaction of libSQL over the network that is not answered holds no other', {
+  timeout: 10_000,
+}, async () => {
+  const insert = [{ sql: 'INSERT INTO t VALUES (1)', params: [] }];
+  const select = [{ sql: 'SELECT a FROM t', params: [] }];
+  let calls = 0;
+  const batch = async (statements) => {
+    calls += 1;
+    return calls === 1 ? new Promise(() => {}) : statements.map(() => ({ rows: [] }));
+  };
+  for (const first of [insert, select]) {
+    calls = 0;
+    const driver = sqlite(/** @type {any} */ ({ protocol: 'http', batch }));
+    driver.transaction(first);
+    for (const statements of [insert, select])
+      assert.deepEqual(await within(BOUND, driver.transaction(statements), 'the next one'), [[]]);
+    assert.equal(calls, 3);
+  }
+});
+
 test('r62 storeTimeoutMs is a whole number of milliseconds', async () => {
   for (const storeTimeoutMs of [0, 9, -1, 1.5, NaN, Infinity, '100', {}]) {
     await assert.rejects(

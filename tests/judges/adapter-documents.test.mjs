@@ -84,9 +84,18 @@ test('r53 docs/openai-agents.md: a stored chat in ten lines, an approval, and co
   // The name of the first answer is that of the page's first block.
   assert.deepEqual([done.finalOutput, done.isAnswered, done.paid], ['Nothing.', true, 'Paid.']);
   assert.equal((await done.history.getItems()).length, 6);
-  await assert.rejects(runBlocks([start, wrapped], { ...values, OpenAIProvider: providerOf([[said('Hi.')]]) }, []), {
-    message: 'session.getItems is not a function',
-  });
+  // Each line stands alone: the first one ends what follows it.
+  const [from, wrong, right] = wrapped.source.trim().split('\n');
+  const oneLine = async (line) => {
+    const Provider = providerOf([[said('Nothing.')], [said('Hi.')]]);
+    const one = { source: `${from}\n${line}`, line: wrapped.line };
+    const { history } = await runBlocks([start, one], { ...values, OpenAIProvider: Provider }, ['history']);
+    return (await history.getItems()).length;
+  };
+  assert.match(wrong, /\/\/ wrong\./);
+  await assert.rejects(oneLine(wrong), { message: 'session.getItems is not a function' });
+  assert.match(right, /\/\/ right/);
+  assert.equal(await oneLine(right), 4);
   const answers = { ...values, OpenAIProvider: providerOf([[said('Nothing.')], [said('One.')], [said('Two.')]]) };
   const { answer, store } = await runBlocks([start, perRequest], answers, ['answer', 'store']);
   for (const [id, text] of [

@@ -48,15 +48,13 @@ describe('r53 one durable agent has one session', () => {
 
     test(`r53 a run without its session is rejected, and neither stored nor sent${stream ? ', as a stream' : ''}`, async () => {
       const { a, agent, model } = await twoSessions([[call('c')], [said('done')]]);
-      for (const stored of [[], [user('of a')]]) {
-        await a.addItems(stored);
-        await a.getItems();
-        for (const session of [undefined, new MemorySession()]) {
-          await refused(begin(agent, 'of b', session), /has not read its session.*session: history/);
-          await refused(begin(agent, [], session), /has not read its session/);
-        }
-        assert.deepEqual(await a.getItems(), stored);
+      await a.addItems([user('of a')]);
+      await a.getItems();
+      for (const session of [undefined, new MemorySession()]) {
+        await refused(begin(agent, 'of b', session), /has not read its session.*session: history/);
+        await refused(begin(agent, [], session), /has not read its session/);
       }
+      assert.deepEqual(await a.getItems(), [user('of a')]);
       assert.deepEqual(model.requests, []);
     });
   }
@@ -82,4 +80,94 @@ describe('r53 one durable agent has one session', () => {
       ['user', 'function_call', 'function_call_result', 'assistant'],
     );
   });
+
+  for (const asksAnew of [true, false]) {
+    test(`r53 a state from before the first answer goes on${asksAnew ? ' with more input' : ', of a question that a guardrail checks'}`, async () => {
+      const { session, agents } = await newSession();
+      let checks = 0;
+      const execute = async () => {
+        checks += 1;
+        if (checks === 1) throw new Error('overloaded');
+        return { tripwireTriggered: false, outputInfo: {} };
+      };
+      const model = new ScriptedModel([...(asksAnew ? [new Error('overloaded')] : []), [call('c')], [said('done')]]);
+      const guards = asksAnew ? {} : { inputGuardrails: [{ name: 'g', execute, runInParallel: false }] };
+      const original = new Agent({ name: 'A', model, tools: [lookTool([])], ...guards });
+      const options = { session: agents, stream: asksAnew };
+      const saved = await new Runner().run(agents.durable(original), 'q', /** @type {any} */ (options)).then(
+        (failed) => failed.completed.catch(() => failed.state.toString()),
+        (error) => error.state?.toString(),
+      );
+      assert.equal((await agents.getItems()).length, asksAnew ? 1 : 0);
+      // Another process has objects of its own.
+      const here = agentsSession(session);
+      const agent = here.durable(original);
+      const again = await RunState.fromString(agent, saved);
+      if (asksAnew) again.addInput([user('and?')]);
+      assert.equal((await new Runner().run(agent, again, { session: here })).finalOutput, 'done');
+      const types = (await here.getItems()).map(({ type, role }) => role ?? type);
+      assert.deepEqual(types.slice(-3), ['function_call', 'function_call_result', 'assistant']);
+    });
+  }
+
+  test('r53 an approved tool of a state of another session does not run', async () => {
+    const { a, b, model, ran } = await twoSessions([[call('c')], [call('c')], [said('done')]]);
+    const mine = new Agent({ name: 'A', model, tools: [lookTool(ran, { needsApproval: true })] });
+    const stateOf = async (history, original) => {
+      const waiting = await new Runner().run(history.durable(original), 'q', { session: history });
+      return waiting.state.toString();
+    };
+    const approved = async (durable, saved) => {
+      const state = await RunState.fromString(durable, saved);
+      for (const interruption of state.getInterruptions()) state.approve(interruption);
+      return state;
+    };
+    const ofB = await stateOf(b, mine);
+    const durable = a.durable(mine);
+    for (const session of [undefined, a, b]) {
+      const run = new Runner().run(durable, await approved(durable, ofB), { session });
+      await assert.rejects(
+        run,
+        ({ error }) => error.code === 'config_invalid' && /does not have the call c /.test(error.message),
+      );
+    }
+    assert.deepEqual([ran, await a.getItems()], [[], []]);
+    assert.equal((await b.getItems()).length, 2);
+    const own = await stateOf(a, mine);
+    const done = await new Runner().run(durable, await approved(durable, own), { session: a });
+    assert.deepEqual([done.finalOutput, ran], ['done', ['look']]);
+  });
+
+  for (const isDurable of [false, true]) {
+    for (const isWaiting of [false, true]) {
+      test(`r53 a tool of a durable agent is ${isDurable ? 'a durable' : 'an'} agent with a session of its own${isWaiting ? ', after an approval' : ''}`, async () => {
+        const { a, b } = await twoSessions([]);
+        const ran = [];
+        const helper = new Agent({
+          name: 'H',
+          model: new ScriptedModel([[call('inner')], [said('helped')]]),
+          tools: [lookTool(ran)],
+        });
+        const toolOf = isDurable ? b.durable(helper) : helper;
+        const help = toolOf.asTool({
+          toolName: 'help',
+          toolDescription: '',
+          needsApproval: isWaiting,
+          runOptions: { session: b },
+        });
+        const asks = call('c', { name: 'help', arguments: '{"input":"help me"}' });
+        const model = new ScriptedModel([[asks], [said('done')]]);
+        const agent = a.durable(new Agent({ name: 'A', model, tools: [help] }));
+        let done = await new Runner().run(agent, 'q', { session: a });
+        if (isWaiting) {
+          const state = await RunState.fromString(agent, done.state.toString());
+          for (const interruption of state.getInterruptions()) state.approve(interruption);
+          done = await new Runner().run(agent, state, { session: a });
+        }
+        assert.deepEqual([done.finalOutput, ran], ['done', ['look']]);
+        assert.equal((await a.getItems()).length, 4);
+        assert.equal((await b.getItems()).length, 4);
+      });
+    }
+  }
 });

@@ -2,13 +2,13 @@
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, request } from 'node:http';
 import { describe, test } from 'node:test';
 import * as ai from 'ai';
 import { chatHandler, durableTools, loadUIMessages, sessionTransport, withSession } from 'rethread/ai-sdk';
 import { blocksOf } from '../types/documents/blocks.mjs';
 import { readFileSync } from 'node:fs';
-import { VERSIONS, newSession, said } from './ai-sdk-models.mjs';
+import { HANGS, VERSIONS, newSession, said } from './ai-sdk-models.mjs';
 import { servedChat } from './ai-sdk-served.mjs';
 
 const transport = () => new ai.DefaultChatTransport({ api: '/api/chat' });
@@ -35,6 +35,8 @@ describe('r53 arguments of rethread/ai-sdk', () => {
         message: '`withSession` takes a session: `await store.session(id)`',
       });
     withSession(transport(), session);
+    // A transport of one's own, on a page that does not reconnect.
+    withSession(/** @type {any} */ ({ sendMessages: async () => answer() }), session);
   });
 
   test('r53 loadUIMessages takes a session that is awaited', async () => {
@@ -80,27 +82,59 @@ describe('r53 arguments of rethread/ai-sdk', () => {
       method: 'POST',
       body: '{}',
     });
+    assert.ok(failed);
     await failed;
     for (const given of [undefined, null, 'http://a.test', { url: 'http://a.test', method: 'POST', headers: {} }])
       await assert.rejects(chat(/** @type {any} */ (given)), { code: 'config_invalid' });
+    // Hono's `c.req` has no `headers`, which nothing reads.
+    const given = { url: 'http://a.test/api/chat', method: 'POST', json: async () => ({}) };
+    assert.equal((await chat(/** @type {any} */ (given))).status, 400);
   });
 
-  test('r53 docs/ai-sdk.md: a chat on node:http', async (context) => {
+  test('r53 docs/ai-sdk.md: a chat on node:http, which goes on when a page leaves', async (context) => {
     const page = readFileSync(new URL('../../docs/ai-sdk.md', import.meta.url), 'utf8');
     const { source } = blocksOf(page).find(({ source }) => source.includes('function serve('));
-    const served = await servedChat(VERSIONS[0], [said('Hello.')]);
+    const half = [{ type: 'text-start', id: 't' }, { type: 'text-delta', id: 't', delta: 'Half' }, HANGS];
+    const served = await servedChat(VERSIONS[0], [said('Hello.'), half, said('Again.')]);
     globalThis.chatOfTest = served.handler;
     context.after(() => delete globalThis.chatOfTest);
     const code = `const chat = globalThis.chatOfTest;\n${source}`;
     const { serve } = await import(`data:text/javascript,${encodeURIComponent(code)}`);
-    const server = createServer((incoming, outgoing) => void serve(incoming, outgoing)).listen(0);
+    const answers = [];
+    const server = createServer((incoming, outgoing) => {
+      answers.push(serve(incoming, outgoing).catch((error) => error));
+    }).listen(0);
     context.after(() => server.close());
     await once(server, 'listening');
     const url = `http://127.0.0.1:${/** @type {any} */ (server.address()).port}/api/chat`;
-    const messages = [{ id: 'q', role: 'user', parts: [{ type: 'text', text: 'hi' }] }];
-    const response = await fetch(url, { method: 'POST', body: JSON.stringify({ id: served.session.id, messages }) });
+    const ask = (text, more) => {
+      const messages = [{ id: text, role: 'user', parts: [{ type: 'text', text }] }];
+      return fetch(url, { method: 'POST', body: JSON.stringify({ id: served.session.id, messages }), ...more });
+    };
+    const response = await ask('hi');
     assert.equal(response.headers.get('content-type'), 'text/event-stream');
     assert.match(await response.text(), /Hello\..*\[DONE\]/s);
+
+    const leaving = new AbortController();
+    const { body } = await ask('and?', { signal: leaving.signal });
+    let read = '';
+    await assert.rejects(async () => {
+      for await (const chunk of body.pipeThrough(new TextDecoderStream())) {
+        read += chunk;
+        if (read.includes('Half')) leaving.abort();
+      }
+    }, /abort/i);
+    const uploading = request(url, { method: 'POST', headers: { 'content-length': '1000' } }).on('error', () => {});
+    uploading.write('{"id": "');
+    while (answers.length < 3) await new Promise((resolve) => setTimeout(resolve, 5));
+    uploading.destroy();
+    assert.match(await (await ask('now?')).text(), /Again\..*\[DONE\]/s);
+
     assert.equal((await fetch(`${url}/${served.session.id}/stream`)).status, 204);
+    assert.deepEqual(
+      (await Promise.all(answers)).filter((error) => error instanceof Error),
+      [],
+    );
+    assert.equal(answers.length, 5);
   });
 });

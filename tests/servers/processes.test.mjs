@@ -81,4 +81,72 @@ describe('r47 @libsql/client: a lock that outlasts the wait is busy, says what t
       other.close();
     });
   }
+
+  test('a transaction of the same process goes on meanwhile, and so do reads', async () => {
+    const url = pathToFileURL(path.join(folder, 'same-process.sqlite')).href;
+    const client = createClient({ url, timeout: 5000 });
+    const store = await open({ store: sqlite(client) });
+    const session = await store.session('s');
+    await session.append(message('first'));
+    for (const [mode, own] of [
+      ['write', client],
+      ['read', client],
+      ['write', createClient({ url })],
+    ]) {
+      const held = await own.transaction(mode);
+      await held.execute('SELECT * FROM rethread_schema');
+      const start = performance.now();
+      const appended = session.append(message(mode));
+      let turns = 0;
+      const turn = setInterval(() => {
+        turns += 1;
+      }, 10);
+      await new Promise((resolve) => setTimeout(resolve, 150));
+      assert.equal((await store.session('s')).revision, session.revision);
+      await held.execute('SELECT 1');
+      await held.commit();
+      await appended;
+      clearInterval(turn);
+      assert.ok(turns >= 4, `${turns} turns of the event loop`);
+      assert.ok(performance.now() - start < 2500);
+      if (own !== client) own.close();
+    }
+    assert.equal(session.revision, 4);
+    await store.close();
+    client.close();
+  });
+
+  test('an erasure that waits for a reader of the same process lets it end', async () => {
+    const url = pathToFileURL(path.join(folder, 'erasure.sqlite')).href;
+    const other = createClient({ url });
+    await other.execute('PRAGMA journal_mode = WAL');
+    const client = createClient({ url, timeout: 5000 });
+    const driver = sqlite(client);
+    await driver.transaction([{ sql: 'CREATE TABLE t (a)', params: [] }]);
+    const held = await other.transaction('read');
+    await held.execute('SELECT * FROM t');
+    await driver.transaction([{ sql: 'INSERT INTO t VALUES (1)', params: [] }]);
+    const erased = driver.eraseOverwritten?.();
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    await held.rollback();
+    await erased;
+    client.close();
+    other.close();
+  });
+
+  test('a client that cannot tell its wait reads', async () => {
+    const client = createClient({ url: ':memory:' });
+    const execute = async (statement) => {
+      if (String(statement).startsWith('PRAGMA busy_timeout')) throw new Error('unsupported');
+      return client.execute(statement);
+    };
+    const { protocol } = client;
+    const more = { batch: client.batch.bind(client), executeMultiple: client.executeMultiple.bind(client) };
+    const driver = sqlite({ protocol, execute, ...more });
+    assert.deepEqual(
+      (await driver.transaction([{ sql: 'SELECT 1 AS a', params: [] }])).map(([row]) => row.a),
+      [1],
+    );
+    client.close();
+  });
 });

@@ -307,9 +307,8 @@ async function respond(options, open, request) {
 
 /** Rejects for what is no `Request`: a server that calls it so expects no `Response` either. */
 function checkRequest(request) {
-  const { url, method, headers, json } = Object(request);
-  const isRequest = typeof url === 'string' && typeof method === 'string' && typeof headers?.get === 'function';
-  if (isRequest && typeof json === 'function') return;
+  const { url, method, json } = Object(request);
+  if (typeof url === 'string' && typeof method === 'string' && typeof json === 'function') return;
   throw new RethreadError(
     'config_invalid',
     'what `chatHandler` returns takes a `Request` of the web platform, and resolves to a `Response`: for node:http and ' +

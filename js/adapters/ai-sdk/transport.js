@@ -243,7 +243,7 @@ function passing(stream, answer, signal) {
 }
 
 function checkTransport(transport) {
-  if (typeof transport?.sendMessages === 'function' && typeof transport.reconnectToStream === 'function') return;
+  if (typeof transport?.sendMessages === 'function') return;
   throw new RethreadError(
     'config_invalid',
     'the first argument of `withSession` is a transport of `useChat`: `new DefaultChatTransport({ api: "/api/chat" })`; the second one is the session',

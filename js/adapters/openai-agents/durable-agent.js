@@ -137,7 +137,7 @@ function durableTool(tool, session, runs) {
   const invoke = async (runContext, input, details) => {
     const call = details?.toolCall;
     if (typeof call?.callId !== 'string') return tool.invoke(runContext, input, details);
-    await runs.check(runContext);
+    await runs.check(runContext, call.callId);
     const run = session.runOf(runContext);
     const original = () => tool.invoke(runContext, input, details);
     return new ToolRun().perform((own) => invokeOnce(session, own, { run, call, invoke: original, isGuarded }));

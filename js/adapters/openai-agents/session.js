@@ -9,7 +9,7 @@ import { HistoryStore } from './history-store.js';
 import { checkedItems } from './checked-items.js';
 import { newest, withoutOrphans } from './pairs.js';
 import { RunItems } from './run-items.js';
-import { sessionOfRun } from './run-sessions.js';
+import { hasRead } from './run-sessions.js';
 
 async function digestOf(value) {
   const bytes = new TextEncoder().encode(canonicalJson(value));
@@ -81,7 +81,7 @@ export class AgentsSession {
     return this.store.queued(async () => {
       const history = await this.store.read();
       if (isContext(runContext)) {
-        sessionOfRun.set(runContext, this);
+        hasRead(runContext, this);
         await this.store.completeStarts(history);
       }
       const items = withoutOrphans(isContext(runContext) ? history.itemsOfRun : history.items);
