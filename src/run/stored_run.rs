@@ -235,16 +235,7 @@ impl StoredRun {
                     self.live.apply(HistoryEntry::Invocation(invocation));
                 }
             }
-            JournalEntry::Completed(message) => {
-                let is_repeated = std::mem::replace(&mut self.is_complete, true);
-                match message {
-                    Some(message) if self.live.message(&message.id).is_none() => self.add_answer(message),
-                    // The last part of an answer that nothing continues is truncated.
-                    Some(message) => self.live.set_status(&message.id, message.status),
-                    None if is_repeated => {}
-                    None => self.model_calls += 1,
-                }
-            }
+            JournalEntry::Completed(message) => self.complete(message),
             JournalEntry::Started { invocation, at, attempt } => {
                 self.calls.attempts.insert(invocation.clone(), attempt);
                 // An approval is for one attempt.
@@ -284,6 +275,18 @@ impl StoredRun {
             JournalEntry::Retrying { attempt, not_before, is_pick_up } => {
                 self.pause = Some(StoredPause { attempt, not_before, is_pick_up });
             }
+        }
+    }
+
+    /// Ends the turn with its last answer; none if that has no content.
+    fn complete(&mut self, answer: Option<Message>) {
+        let is_repeated = std::mem::replace(&mut self.is_complete, true);
+        match answer {
+            Some(answer) if self.live.message(&answer.id).is_none() => self.add_answer(answer),
+            // The last part of an answer that nothing continues is truncated.
+            Some(answer) => self.live.set_status(&answer.id, answer.status),
+            None if is_repeated => {}
+            None => self.model_calls += 1,
         }
     }
 }

@@ -4,7 +4,9 @@
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, FindingCode};
+use crate::history::History;
 use crate::json::Json;
+use crate::message::KeptHead;
 use crate::render::{
     BodyFilterReply, FilterableBody, RenderInput, RenderRequest, RenderStep, Rendered, conversation_body,
 };
@@ -81,9 +83,7 @@ pub fn build_body(turn: &mut RunData, plan: RenderPlan, context: &mut RunContext
         let items = is_stateful.then(|| renderer.composed_items(input, &request, &plan.replies)).transpose()?;
         Ok((callback, FilterableBody::new(provider.dialect, &composed.body, items)?))
     });
-    turn.prepare_mark(context.history, kept_head);
-    prepare_late_results(turn, context.history);
-    turn.handoffs_mut().keep_replies(&plan.replies);
+    keep_built(turn, &plan, kept_head, context.history);
     let next = match filter {
         Some(Ok((callback, filterable))) => {
             NextState::AskBodyFilter(BodyFilterPlan { callback, filterable, composed, ledger })
@@ -99,6 +99,13 @@ pub fn build_body(turn: &mut RunData, plan: RenderPlan, context: &mut RunContext
     keep_choice(turn, new_choice, (plan.at, sent, last.is_some()));
     // Nobody is asked again after a kill.
     if is_chosen && plan.replies.has_any() { NextState::SaveChoice(Box::new(next)) } else { next }
+}
+
+/// Records what the body that was built contains.
+fn keep_built(turn: &mut RunData, plan: &RenderPlan, kept_head: Option<KeptHead>, history: &History) {
+    turn.prepare_mark(history, kept_head);
+    prepare_late_results(turn, history);
+    turn.handoffs_mut().keep_replies(&plan.replies);
 }
 
 /// Keeps what a request contains of history: for the next ones of the run, and, with its time, for the next one of the

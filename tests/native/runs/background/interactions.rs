@@ -30,6 +30,20 @@ fn history_of(host: &mut Host<'_>) -> Vec<String> {
     words_of(body["input"].as_array().unwrap())
 }
 
+/// Drives a run whose process is killed after so many events of its answer.
+fn killed_in_background(store: &MemoryStore, service: &mut InteractionService, setup: RunSetup, events: usize) {
+    let mut host = Host::open(store, "s", "first");
+    let stream = setup.provider.stream;
+    host.start(setup, "One").unwrap();
+    let mut calls = 0;
+    let killed = drive(&mut host, service, |_| {
+        calls += 1;
+        // What is no stream names the answer with the first response, and then is asked for.
+        Fate { events: Some(events), how: if stream || calls > 1 { How::Kill } else { How::Ends } }
+    });
+    assert!(killed.is_none());
+}
+
 fn texts() -> [String; 2] {
     ["user: One".into(), format!("model: {STORY}")]
 }
@@ -41,15 +55,7 @@ fn r18_r20_r77_an_interaction_in_the_background_of_a_killed_run_is_picked_up_and
             let store = MemoryStore::default();
             let mut service = story();
             service.works.pace = 1;
-            let mut host = Host::open(&store, "s", "first");
-            host.start(in_background("r1", stream, &owner), "One").unwrap();
-            let mut calls = 0;
-            let killed = drive(&mut host, &mut service, |_| {
-                calls += 1;
-                // What is no stream names the answer with the first response, and then is asked for.
-                Fate { events: Some(events), how: if stream || calls > 1 { How::Kill } else { How::Ends } }
-            });
-            assert!(killed.is_none());
+            killed_in_background(&store, &mut service, in_background("r1", stream, &owner), events);
             let mut host = Host::open(&store, "s", "second");
             host.resume(in_background("r1", stream, &owner)).unwrap();
             service.works.pace = 100;
@@ -136,14 +142,7 @@ fn r18_r77_calls_of_an_interaction_that_was_picked_up_run_once() {
         let store = MemoryStore::default();
         let mut service = InteractionService::new(crate::interaction_service::rounds(1));
         service.works.pace = 1;
-        let mut host = Host::open(&store, "s", "first");
-        host.start(in_background("r1", stream, &owner), "One").unwrap();
-        let mut calls = 0;
-        let killed = drive(&mut host, &mut service, |_| {
-            calls += 1;
-            Fate { events: Some(1), how: if stream || calls > 1 { How::Kill } else { How::Ends } }
-        });
-        assert!(killed.is_none());
+        killed_in_background(&store, &mut service, in_background("r1", stream, &owner), 1);
         let mut host = Host::open(&store, "s", "second");
         host.resume(in_background("r1", stream, &owner)).unwrap();
         let outcome = drive(&mut host, &mut service, |_| ALL).unwrap();
@@ -209,14 +208,7 @@ fn r18_r77_an_interaction_that_is_gone_is_asked_for_again() {
         let store = MemoryStore::default();
         let mut service = story();
         service.works.pace = 1;
-        let mut host = Host::open(&store, "s", "first");
-        host.start(in_background("r1", stream, &owner), "One").unwrap();
-        let mut calls = 0;
-        let killed = drive(&mut host, &mut service, |_| {
-            calls += 1;
-            Fate { events: Some(1), how: if stream || calls > 1 { How::Kill } else { How::Ends } }
-        });
-        assert!(killed.is_none());
+        killed_in_background(&store, &mut service, in_background("r1", stream, &owner), 1);
         service.works.by_id.clear();
         let mut host = Host::open(&store, "s", "second");
         host.resume(in_background("r1", stream, &owner)).unwrap();
